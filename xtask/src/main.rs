@@ -1,0 +1,2 @@
+//! The project's own commands. See `cargo xtask --help`.
+fn main() {}
