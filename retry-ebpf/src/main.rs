@@ -1,6 +1,8 @@
 #![cfg_attr(target_arch = "bpf", no_std, no_main)]
 #[cfg(target_arch = "bpf")]
 #[panic_handler]
-fn panic(_: &core::panic::PanicInfo) -> ! { loop {} }
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    loop {}
+}
 #[cfg(not(target_arch = "bpf"))]
 fn main() {}
