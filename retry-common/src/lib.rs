@@ -16,5 +16,7 @@ pub mod abi;
 pub mod answer;
 pub mod budget;
 pub mod hash;
+pub mod http1;
 pub mod judge;
 pub mod recogniser;
+pub mod tcp;

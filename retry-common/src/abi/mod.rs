@@ -3,6 +3,7 @@
 //! All types are `repr(C)` with explicit padding, so that both sides, built by different compilers, agree;
 //! each has its size asserted. A value from the other side is bytes until it was decoded.
 
+mod connection;
 mod counter;
 mod edge;
 mod event;
@@ -12,6 +13,7 @@ pub mod names;
 mod pod;
 mod policy;
 
+pub use connection::{BUFFER_LEN, CARRY_LEN, Connection, Phase, Stream, WINDOW_LEN};
 pub use counter::{EdgeCounter, FAILURE_STATUSES, Fail};
 pub use edge::{Edge, EdgeKey, HOST_LEN};
 pub use event::{Event, EventKind};
