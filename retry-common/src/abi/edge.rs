@@ -46,6 +46,14 @@ impl EdgeKey {
     }
 }
 
+/// The kernel's lock, known to it by this name in the type information of a map's value. Reads as 0 in user
+/// space.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct bpf_spin_lock {
+    val: u32,
+}
+
 /// What is known and counted of an edge.
 ///
 /// Counters are touched by atomic adds only, `budget` only under `lock`; the other fields are single words
@@ -53,8 +61,8 @@ impl EdgeKey {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Edge {
-    /// The kernel's `struct bpf_spin_lock`; reads as 0 in user space.
-    pub lock: u32,
+    /// Guards `budget`.
+    pub lock: bpf_spin_lock,
     /// Bytes of `host` in use; 0 until the first request was read.
     pub host_len: u32,
     /// Balance and history of the edge's budget.
@@ -79,7 +87,7 @@ pub struct Edge {
 const _: () = assert!(size_of::<Edge>() % 8 == 0);
 
 impl Edge {
-    /// Attempts that were sent or denied, of both protocols.
+    /// One of the counters.
     pub fn count(&self, counter: EdgeCounter) -> u64 {
         self.counters[counter as usize]
     }

@@ -13,9 +13,9 @@ pub mod names;
 mod pod;
 mod policy;
 
-pub use connection::{BUFFER_LEN, CARRY_LEN, Connection, Phase, Stream, WINDOW_LEN};
+pub use connection::{BUFFER_LEN, CARRY_LEN, Connection, Phase, Stream, Turn, WINDOW_LEN};
 pub use counter::{EdgeCounter, FAILURE_STATUSES, Fail};
-pub use edge::{Edge, EdgeKey, HOST_LEN};
+pub use edge::{Edge, EdgeKey, HOST_LEN, bpf_spin_lock};
 pub use event::{Event, EventKind};
 pub use flow::{Flow, FlowKey};
 pub use policy::{ANSWER_LEN, Answer, Config, MAX_POLICIES, Mode, Policy};

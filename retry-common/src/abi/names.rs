@@ -32,7 +32,7 @@ pub const EDGES: &str = "EDGES";
 pub const FAILURES: &str = "FAILURES";
 /// LRU hash: [`super::FlowKey`] → [`super::Flow`]. Writer: kernel.
 pub const DENIED: &str = "DENIED";
-/// Hash: header name hash → class ([`crate::http1::HeaderClass`]). Writer: agent, before the programs run.
+/// Hash: [`crate::http1::name_hash`] of each volatile header → 1. Writer: agent, before the programs run.
 pub const HEADERS: &str = "HEADERS";
 /// Per-CPU array: [`super::Fail`] → count. Writer: kernel.
 pub const FAILS: &str = "FAILS";
@@ -41,9 +41,11 @@ pub const EVENTS: &str = "EVENTS";
 /// Array, one element: an [`super::Edge`] of zeros from which new edges are made. Never written.
 pub const BLANK_EDGE: &str = "BLANK_EDGE";
 
+/// Array, one element: time of the last denial (ms, `u64`), so that no packet is looked up while there is none.
+/// Writer: kernel.
+pub const LAST_DENIAL: &str = "LAST_DENIAL";
+
 /// Global: byte offset of `sk_shutdown` in the kernel's `struct sock` and the mask of its bits.
 pub const SHUTDOWN_OFFSET: &str = "SHUTDOWN_OFFSET";
 /// Global: random start of every hash, so that nobody can aim a collision.
 pub const SEED: &str = "SEED";
-/// Global: filter over the first word of header names that need a closer look.
-pub const HEADER_FILTER: &str = "HEADER_FILTER";

@@ -1,6 +1,7 @@
 //! What the agent tells the kernel: global settings, policies and the denials' bytes.
 use super::counter::FAILURE_STATUSES;
 use crate::budget::Rules;
+use crate::http1::FILTER_WORDS;
 
 /// Most policies; id 0 is the default policy.
 pub const MAX_POLICIES: u32 = 256;
@@ -73,8 +74,10 @@ pub struct Config {
     pub failure_bits: [u64; 16],
     /// The same statuses as a list, unused places 0: positions of the counters in [`super::Edge::statuses`].
     pub failure_statuses: [u16; FAILURE_STATUSES],
+    /// [`crate::http1::filter`] of the volatile header names.
+    pub header_filter: [u64; FILTER_WORDS],
 }
-const _: () = assert!(size_of::<Config>() == 24 + 128 + 32);
+const _: () = assert!(size_of::<Config>() == 24 + 128 + 32 + 128);
 
 impl Config {
     /// Settings with these failure statuses (at most [`FAILURE_STATUSES`] count) and window.
@@ -86,6 +89,7 @@ impl Config {
             reserved: 0,
             failure_bits: [0; 16],
             failure_statuses: [0; FAILURE_STATUSES],
+            header_filter: crate::http1::filter(crate::http1::VOLATILE),
         };
         for (place, status) in config.failure_statuses.iter_mut().zip(failure_statuses) {
             *place = *status;

@@ -166,7 +166,7 @@ impl Budget {
             return;
         }
         self.rules = *rules;
-        self.share.clear(0);
+        self.share.clear();
         self.pool = TokenPool::full(rules, now_ms);
     }
 }

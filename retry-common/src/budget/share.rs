@@ -10,7 +10,7 @@
 //! ratio in Google's SRE book, "Handling Overload".
 use super::Rules;
 
-/// Slots kept; a power of two above [`RETRY_SLOTS`].
+/// Slots kept: a power of two, at least [`RETRY_SLOTS`].
 pub const SLOTS: usize = 32;
 /// Parts into which a window is cut, rounding their length up.
 const PARTS: u64 = 30;
@@ -19,10 +19,15 @@ const RETRY_SLOTS: u64 = PARTS + 1;
 /// Denominator of [`Rules::share`].
 const WHOLE: u64 = 10_000;
 
+/// Distance between the slot numbers of two epochs: more ms than any clock shows (550 years).
+const EPOCH: u64 = 1 << 44;
+
 /// Counts of one slice of time.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Slot {
+    /// Which slice this is; one that lies outside the window is forgotten.
+    number: u64,
     originals: u32,
     retries: u32,
 }
@@ -31,91 +36,93 @@ struct Slot {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
-    /// Number of the current slot: time / slot length.
+    /// Raised by [`EPOCH`] whenever the rules change, so that no older slot is near the new ones.
+    epoch: u64,
+    /// Number of the latest slot: epoch + time / slot length.
     current: u64,
-    /// Sum over as many slots as fit into a window.
-    originals: u64,
-    /// Sum over the last [`RETRY_SLOTS`].
-    retries: u64,
     slots: [Slot; SLOTS],
 }
 
 impl Share {
     /// Nothing counted.
     pub(super) const EMPTY: Self =
-        Self { current: 0, originals: 0, retries: 0, slots: [Slot { originals: 0, retries: 0 }; SLOTS] };
+        Self { epoch: 0, current: 0, slots: [Slot { number: 0, originals: 0, retries: 0 }; SLOTS] };
 
     #[inline(always)]
     pub(super) fn original(&mut self, rules: &Rules, now_ms: u64) {
-        self.advance(rules, now_ms);
-        let slot = &mut self.slots[self.current as usize % SLOTS];
+        let slot = self.slot(rules, now_ms);
         slot.originals = slot.originals.wrapping_add(1);
-        self.originals += 1;
     }
 
     #[inline(always)]
     pub(super) fn retry(&mut self, rules: &Rules, now_ms: u64) -> bool {
-        self.advance(rules, now_ms);
-        if (self.retries + 1) * WHOLE > self.allowance(rules) {
+        self.slot(rules, now_ms);
+        let (allowance, retries) = self.sums(rules);
+        if (retries + 1) * WHOLE > allowance {
             return false;
         }
-        let slot = &mut self.slots[self.current as usize % SLOTS];
+        let slot = self.slot(rules, now_ms);
         slot.retries = slot.retries.wrapping_add(1);
-        self.retries += 1;
         true
     }
 
     /// Thousandths of retries that may still pass.
     pub(super) fn balance(&mut self, rules: &Rules, now_ms: u64) -> u64 {
-        self.advance(rules, now_ms);
-        self.allowance(rules).saturating_sub(self.retries * WHOLE) / (WHOLE / 1000)
+        self.slot(rules, now_ms);
+        let (allowance, retries) = self.sums(rules);
+        allowance.saturating_sub(retries * WHOLE) / (WHOLE / 1000)
     }
 
-    /// Retries covered by the window's originals, in units of 1/[`WHOLE`].
+    /// The slot of now, emptied if it was that of another slice.
     #[inline(always)]
-    fn allowance(&self, rules: &Rules) -> u64 {
-        self.originals.wrapping_mul(rules.share as u64).wrapping_add(rules.floor as u64 * WHOLE)
+    fn slot(&mut self, rules: &Rules, now_ms: u64) -> &mut Slot {
+        let number = self.epoch.wrapping_add(now_ms / length(rules) % EPOCH);
+        if number > self.current {
+            self.current = number;
+        }
+        let slot = &mut self.slots[self.current as usize % SLOTS];
+        if slot.number != self.current {
+            *slot = Slot { number: self.current, originals: 0, retries: 0 };
+        }
+        slot
     }
 
-    /// Moves the window to `now`, slot by slot, taking out of the sums what leaves them.
+    /// Retries covered by the window's originals, in units of 1/[`WHOLE`], and the retries of the window.
+    ///
+    /// Masks instead of branches: the kernel's verifier walks through every path.
     #[inline(always)]
-    fn advance(&mut self, rules: &Rules, now_ms: u64) {
-        let length = rules.window_ms / PARTS + (rules.window_ms % PARTS != 0) as u64;
-        let length = if length == 0 { 1 } else { length };
-        let original_slots = rules.window_ms / length;
-        let target = now_ms / length;
-        if target <= self.current {
-            return;
-        }
-        if target - self.current >= RETRY_SLOTS {
-            self.clear(target);
-            return;
-        }
-        let mut steps = 0;
-        while steps < RETRY_SLOTS && self.current < target {
-            let next = self.current + 1;
-            let leaving = self.slots[next.wrapping_sub(original_slots) as usize % SLOTS];
-            self.originals -= leaving.originals as u64;
-            let leaving = self.slots[next.wrapping_sub(RETRY_SLOTS) as usize % SLOTS];
-            self.retries -= leaving.retries as u64;
-            self.slots[next as usize % SLOTS] = Slot { originals: 0, retries: 0 };
-            self.current = next;
-            steps += 1;
-        }
-    }
-
-    /// Forgets everything and stands at slot `current`.
-    #[inline(always)]
-    pub(super) fn clear(&mut self, current: u64) {
-        self.current = current;
-        self.originals = 0;
-        self.retries = 0;
-        let mut at = 0;
+    fn sums(&self, rules: &Rules) -> (u64, u64) {
+        let span = rules.window_ms / length(rules);
+        let (mut originals, mut retries, mut at) = (0_u64, 0_u64, 0);
         while at < SLOTS {
-            self.slots[at] = Slot { originals: 0, retries: 0 };
+            let slot = &self.slots[at];
+            let age = self.current.wrapping_sub(slot.number);
+            originals += slot.originals as u64 & below(age, span);
+            retries += slot.retries as u64 & below(age, RETRY_SLOTS);
             at += 1;
         }
+        (originals.wrapping_mul(rules.share as u64).wrapping_add(rules.floor as u64 * WHOLE), retries)
     }
+
+    /// Forgets everything.
+    #[inline(always)]
+    pub(super) fn clear(&mut self) {
+        self.epoch = self.epoch.wrapping_add(EPOCH);
+        self.current = self.epoch;
+    }
+}
+
+/// Length of a slot, ms.
+#[inline(always)]
+const fn length(rules: &Rules) -> u64 {
+    let length = rules.window_ms / PARTS + (rules.window_ms % PARTS != 0) as u64;
+    if length == 0 { 1 } else { length }
+}
+
+/// All ones if `age` is below `span`, both below 2^63; otherwise 0.
+#[inline(always)]
+const fn below(age: u64, span: u64) -> u64 {
+    ((age.wrapping_sub(span) as i64) >> 63) as u64
 }
 
 #[cfg(test)]

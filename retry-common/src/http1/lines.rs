@@ -72,7 +72,12 @@ impl Machine {
 
     /// A line of a head begins: its end, or a header. Nothing is taken unless the head ends (then `Ok`).
     #[inline(always)]
-    pub(super) fn begin_header(&mut self, input: &Input, filter: &[u64; FILTER_WORDS], plain: u8) -> HeaderStart {
+    pub(super) fn begin_header(
+        &mut self,
+        input: &Input,
+        filter: &[u64; FILTER_WORDS],
+        plain: u8,
+    ) -> HeaderStart {
         let (text, count) = input.word(0);
         if text as u8 == LF {
             return HeaderStart::HeadEnds(1);

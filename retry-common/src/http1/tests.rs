@@ -126,8 +126,7 @@ fn ends(text: &str) -> (Vec<usize>, bool) {
 
 const GET: &str = "GET /config?x=1 HTTP/1.1\r\nHost: a.example:8080\r\nAccept: */*\r\n\r\n";
 const POST: &str = "POST /orders HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nhello world";
-const CHUNKED: &str =
-    "PUT /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n5;ext=\"a\"\r\nhello\r\nB\r\n, new world\r\n0\r\nT: 1\r\n\r\n";
+const CHUNKED: &str = "PUT /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n5;ext=\"a\"\r\nhello\r\nB\r\n, new world\r\n0\r\nT: 1\r\n\r\n";
 
 #[test]
 fn requests_end_where_they_end() {
@@ -142,7 +141,11 @@ fn requests_end_where_they_end() {
         ("no header at all", "DELETE /x HTTP/1.0\r\n\r\n".into(), false),
         ("a length of zero", "POST / HTTP/1.1\r\nContent-Length:0\r\n\r\n".into(), false),
         ("blanks around a length", "POST / HTTP/1.1\r\nContent-Length: \t 3 \t\r\n\r\nabc".into(), false),
-        ("a long length", "POST / HTTP/1.1\r\nContent-Length: 0000000000000000000000003\r\n\r\nabc".into(), false),
+        (
+            "a long length",
+            "POST / HTTP/1.1\r\nContent-Length: 0000000000000000000000003\r\n\r\nabc".into(),
+            false,
+        ),
         ("names in capitals", "POST / HTTP/1.1\r\nCONTENT-LENGTH: 3\r\n\r\nabc".into(), false),
         ("no blank before the length", "POST / HTTP/1.1\r\ncontent-length:3\r\n\r\nabc".into(), false),
         ("a length-like name", "POST / HTTP/1.1\r\nContent-Lengths: 3\r\n\r\n".into(), false),
@@ -172,7 +175,10 @@ fn what_is_not_http1_is_left_alone() {
         ("SMTP", "EHLO client.example\r\n"),
         ("Redis", "*1\r\n$4\r\nPING\r\n"),
         ("two lengths", "POST / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc"),
-        ("a length and a coding", "POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc"),
+        (
+            "a length and a coding",
+            "POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc",
+        ),
         ("a length that is none", "POST / HTTP/1.1\r\nContent-Length: 3,3\r\n\r\nabc"),
         ("an empty length", "POST / HTTP/1.1\r\nContent-Length: \r\n\r\nabc"),
         ("a negative length", "POST / HTTP/1.1\r\nContent-Length: -3\r\n\r\nabc"),
@@ -183,7 +189,10 @@ fn what_is_not_http1_is_left_alone() {
         ("two hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
         ("a chunk size that is none", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"),
         ("a chunk without its end", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc"),
-        ("a chunk beyond reason", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n"),
+        (
+            "a chunk beyond reason",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+        ),
     ];
     for (sentence, text) in rows {
         let (ends, opaque) = ends(text);
@@ -228,9 +237,17 @@ fn fingerprints_tell_calls_apart() {
 #[test]
 fn answers_end_where_they_end() {
     let rows: [(&str, &str, &[Seen]); 10] = [
-        ("by length", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP", &[Seen::Status(200), Seen::End(40)]),
+        (
+            "by length",
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP",
+            &[Seen::Status(200), Seen::End(40)],
+        ),
         ("no content", "HTTP/1.1 204 No Content\r\n\r\n", &[Seen::Status(204), Seen::End(27)]),
-        ("no reason phrase", "HTTP/1.1 503\r\nContent-Length: 0\r\n\r\n", &[Seen::Status(503), Seen::End(35)]),
+        (
+            "no reason phrase",
+            "HTTP/1.1 503\r\nContent-Length: 0\r\n\r\n",
+            &[Seen::Status(503), Seen::End(35)],
+        ),
         (
             "chunked",
             "HTTP/1.1 500 X\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
@@ -242,11 +259,11 @@ fn answers_end_where_they_end() {
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 429 Too Many\r\ncontent-length:0\r\n\r\n",
             &[Seen::Status(100), Seen::Status(429), Seen::End(68)],
         ),
-        ("after 103 with headers", "HTTP/1.1 103 E\r\nLink: a\r\n\r\nHTTP/1.1 304 N\r\n\r\n", &[
-            Seen::Status(103),
-            Seen::Status(304),
-            Seen::End(45),
-        ]),
+        (
+            "after 103 with headers",
+            "HTTP/1.1 103 E\r\nLink: a\r\n\r\nHTTP/1.1 304 N\r\n\r\n",
+            &[Seen::Status(103), Seen::Status(304), Seen::End(45)],
+        ),
         ("upgrade", "HTTP/1.1 101 S\r\nUpgrade: x\r\n\r\nbytes", &[Seen::Status(101), Seen::Opaque]),
         ("not HTTP", "+PONG\r\nXXXX", &[Seen::Opaque]),
         ("a status that is none", "HTTP/1.1 2x0 OK\r\n\r\n", &[Seen::Opaque]),
@@ -287,20 +304,22 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
     let method = proptest::string::string_regex("[A-Z]{3,9}").expect("a regex");
     let target = proptest::string::string_regex("/[!-~]{0,120}").expect("a regex");
     let body = proptest::collection::vec(any::<u8>(), 0..200);
-    (method, target, proptest::collection::vec(header, 0..8), body).prop_map(|(method, target, headers, body)| {
-        let mut text = std::format!("{method} {target} HTTP/1.1\r\n").into_bytes();
-        for (name, value) in headers {
-            if header::framing(name_hash(&name)) == HeaderClass::Stable {
-                text.extend(std::format!("{name}: {value}\r\n").bytes());
+    (method, target, proptest::collection::vec(header, 0..8), body).prop_map(
+        |(method, target, headers, body)| {
+            let mut text = std::format!("{method} {target} HTTP/1.1\r\n").into_bytes();
+            for (name, value) in headers {
+                if header::framing(name_hash(&name)) == HeaderClass::Stable {
+                    text.extend(std::format!("{name}: {value}\r\n").bytes());
+                }
             }
-        }
-        if !body.is_empty() {
-            text.extend(std::format!("Content-Length: {}\r\n", body.len()).bytes());
-        }
-        text.extend(b"\r\n");
-        text.extend(body);
-        text
-    })
+            if !body.is_empty() {
+                text.extend(std::format!("Content-Length: {}\r\n", body.len()).bytes());
+            }
+            text.extend(b"\r\n");
+            text.extend(body);
+            text
+        },
+    )
 }
 
 fn cut<'a>(bytes: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {

@@ -155,7 +155,11 @@ mod tests {
         let reply = Reply { seq: ANSWER_AT, ack, flags: ANSWER, answer: true };
         assert_eq!(reflection.action, Action::Reply(reply));
         let again = from_client(&mut flow, &data(0, 50));
-        assert_eq!(again, Reflection { reset: None, action: Action::Reply(reply) }, "the same answer to a repetition");
+        assert_eq!(
+            again,
+            Reflection { reset: None, action: Action::Reply(reply) },
+            "the same answer to a repetition"
+        );
     }
 
     #[test]
@@ -203,7 +207,8 @@ mod tests {
     fn a_client_that_closes_in_mid_request_is_let_go() {
         let mut flow = denied(false);
         from_client(&mut flow, &data(0, 50));
-        let fin = Segment { seq: BASE.wrapping_add(50), ack: ANSWER_AT, len: 0, flags: flag::ACK | flag::FIN };
+        let fin =
+            Segment { seq: BASE.wrapping_add(50), ack: ANSWER_AT, len: 0, flags: flag::ACK | flag::FIN };
         let ack = BASE.wrapping_add(51);
         let reply = Reply { seq: ANSWER_AT, ack, flags: flag::ACK | flag::FIN, answer: false };
         assert_eq!(from_client(&mut flow, &fin).action, Action::Reply(reply));
