@@ -1,4 +1,12 @@
 //! The agent's library: everything behind its one binary.
+//!
+//! `cli` → `cmd` → { `kernel`, `workload`, `report`, `metrics` } → `spec`. Only `kernel` knows aya.
 #![deny(unsafe_code)]
 
+pub mod cgroup;
+pub mod cli;
+pub mod cmd;
 pub mod kernel;
+pub mod report;
+pub mod spec;
+pub mod workload;

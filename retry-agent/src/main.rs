@@ -1,14 +1,9 @@
-//! temporary
-fn main() {
-    match retry_agent::kernel::Kernel::verify() {
-        Ok(v) => {
-            for p in v {
-                println!("{} {} {}", p.program, p.verified_instructions, p.jited_bytes)
-            }
-        }
-        Err(e) => {
-            eprintln!("{e}");
-            std::process::exit(1)
-        }
-    }
+//! The binary: parse, run, exit code.
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use retry_agent::cli::Cli;
+
+fn main() -> ExitCode {
+    retry_agent::cmd::run(Cli::parse())
 }

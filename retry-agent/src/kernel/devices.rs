@@ -18,7 +18,7 @@ use aya::programs::{SchedClassifier, TcAttachType};
 use aya::util::KernelVersion;
 use retry_common::abi::names;
 
-use super::{Kernel, KernelError, load, netns};
+use super::{Kernel, KernelError, load, system};
 
 /// Time between two scans for new namespaces, ms.
 const SCAN_MS: i32 = 500;
@@ -60,7 +60,7 @@ impl Kernel {
     /// # Errors
     /// When namespaces cannot be entered or our own devices refuse the programs.
     pub fn follow_devices(self: &Arc<Self>, cgroup: &Path) -> Result<Devices, KernelError> {
-        let wake = netns::signal().map_err(KernelError::Network)?;
+        let wake = system::signal().map_err(KernelError::Network)?;
         let shared = Arc::new(Shared { wake, state: Mutex::default() });
         let (ready, started) = mpsc::channel();
         let follower = Follower {
@@ -87,7 +87,7 @@ impl Devices {
     /// Looks at the network namespace of a process soon.
     pub fn look_at(&self, process: u32) {
         self.shared.with(|state| state.processes.push(process));
-        netns::raise(&self.shared.wake);
+        system::raise(&self.shared.wake);
     }
 
     /// What could not be covered since the last call.
@@ -99,7 +99,7 @@ impl Devices {
 impl Drop for Devices {
     fn drop(&mut self) {
         self.shared.with(|state| state.stop = true);
-        netns::raise(&self.shared.wake);
+        system::raise(&self.shared.wake);
         if let Some(thread) = self.thread.take() {
             // A panic there was printed there; links are closed with the process at the latest.
             let _ = thread.join();
@@ -158,15 +158,15 @@ impl Follower {
     fn wait(&mut self) {
         let mut sockets = vec![&self.shared.wake];
         sockets.extend(self.namespaces.values().map(|namespace| &namespace.changes));
-        let readable = netns::wait(&sockets, SCAN_MS);
+        let readable = system::wait(&sockets, SCAN_MS);
         if readable.first() == Some(&true) {
-            netns::drain_signal(&self.shared.wake);
+            system::drain_signal(&self.shared.wake);
         }
         let inodes: Vec<u64> = self.namespaces.keys().copied().collect();
         for (inode, _) in inodes.into_iter().zip(&readable[1..]).filter(|(_, readable)| **readable) {
             let Some(namespace) = self.namespaces.get(&inode) else { continue };
-            netns::drain(&namespace.changes);
-            if let Err(error) = netns::enter(&namespace.handle) {
+            system::drain(&namespace.changes);
+            if let Err(error) = system::enter(&namespace.handle) {
                 self.tell(format!("cannot enter network namespace {inode}: {error}"));
                 continue;
             }
@@ -216,15 +216,15 @@ impl Follower {
         }
         let handle = File::open(path)?;
         let inode = handle.metadata()?.ino();
-        netns::enter(&handle)?;
-        let changes = netns::watch_devices()?;
+        system::enter(&handle)?;
+        let changes = system::watch_devices()?;
         self.namespaces.insert(inode, Namespace { handle, changes, devices: BTreeMap::new() });
         Ok(Some(inode))
     }
 
     /// Attaches to the devices of the namespace that this thread is in.
     fn cover(&mut self, inode: u64) -> Result<(), KernelError> {
-        let devices = netns::devices().map_err(KernelError::Network)?;
+        let devices = system::devices().map_err(KernelError::Network)?;
         let Some(namespace) = self.namespaces.get_mut(&inode) else { return Ok(()) };
         // Links of devices that are gone went with them.
         namespace.devices.retain(|index, _| devices.iter().any(|device| device.index == *index));
@@ -247,7 +247,7 @@ impl Follower {
     /// Detaches. Before 6.6 a link is a netlink request, which only works inside its namespace.
     fn leave(&mut self) {
         for namespace in std::mem::take(&mut self.namespaces).into_values() {
-            if netns::enter(&namespace.handle).is_ok() {
+            if system::enter(&namespace.handle).is_ok() {
                 drop(namespace.devices);
             }
         }

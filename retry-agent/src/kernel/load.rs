@@ -26,7 +26,7 @@ impl Default for Sizes {
 /// Makes the maps and reads the programs.
 pub(super) fn object(sizes: &Sizes) -> Result<Ebpf, KernelError> {
     let shutdown_offset = btf::offset("sock", "sk_shutdown")?;
-    let seed = super::netns::random();
+    let seed = super::system::random();
     let mut loader = EbpfLoader::new();
     loader
         .override_global(names::SHUTDOWN_OFFSET, &shutdown_offset, true)

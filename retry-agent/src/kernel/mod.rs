@@ -7,12 +7,13 @@ mod devices;
 mod error;
 mod load;
 mod maps;
-mod netns;
+mod system;
 
 pub use devices::Devices;
 pub use error::KernelError;
 pub use load::Sizes;
 pub use maps::{Events, Fill};
+pub use system::send_signal;
 
 use std::fs::File;
 use std::path::Path;
@@ -98,5 +99,5 @@ impl Kernel {
 
 /// ms of the monotonic clock, as the kernel side counts them.
 pub fn now_ms() -> u64 {
-    netns::monotonic_ms()
+    system::monotonic_ms()
 }

@@ -1,4 +1,5 @@
-//! System calls that no library of ours wraps: network namespaces, their devices, clock and random numbers.
+//! System calls that no library of ours wraps: network namespaces, their devices, signals, clock and random
+//! numbers.
 #![expect(unsafe_code, reason = "system calls")]
 use std::ffi::CStr;
 use std::fs::File;
@@ -17,6 +18,12 @@ pub fn monotonic_ms() -> u64 {
     // SAFETY: writes the structure above; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec.cast_unsigned() * 1000 + time.tv_nsec.cast_unsigned() / 1_000_000
+}
+
+/// Sends a signal to a process.
+pub fn send_signal(process: u32, number: i32) -> io::Result<()> {
+    // SAFETY: a system call without memory.
+    check(unsafe { libc::kill(process.cast_signed(), number) }).map(drop)
 }
 
 /// Eight random bytes.
