@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// How the cgroups of `exec` are called, before the agent's process id.
+const PREFIX: &str = "retry-agent-exec-";
 /// How long a cgroup may take to become empty after its last process is gone.
 const EMPTY_WITHIN: Duration = Duration::from_secs(2);
 
@@ -67,6 +69,21 @@ pub fn join(cgroup: &Path) -> Result<(), CgroupError> {
     fs::write(cgroup.join("cgroup.procs"), "0").map_err(failed("join the cgroup", cgroup))
 }
 
+/// Cgroups of agents that are gone, anywhere below the mount.
+pub fn left_behind(mount: &Path) -> Vec<Fresh> {
+    let mut found = Vec::new();
+    for path in subfolders(mount) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        match name.strip_prefix(PREFIX).and_then(|process| process.parse::<u32>().ok()) {
+            Some(process) if !Path::new("/proc").join(process.to_string()).exists() => {
+                found.push(Fresh { parent: mount.to_path_buf(), path });
+            }
+            _ => found.extend(left_behind(&path)),
+        }
+    }
+    found
+}
+
 /// A cgroup that was made for one command.
 #[derive(Debug)]
 pub struct Fresh {
@@ -75,12 +92,12 @@ pub struct Fresh {
 }
 
 impl Fresh {
-    /// Makes `name` below `parent`.
+    /// Makes one below `parent` for the agent with this process id.
     ///
     /// # Errors
     /// When it exists or may not be made.
-    pub fn make(parent: &Path, name: &str) -> Result<Self, CgroupError> {
-        let path = parent.join(name);
+    pub fn make(parent: &Path, process: u32) -> Result<Self, CgroupError> {
+        let path = parent.join(format!("{PREFIX}{process}"));
         fs::create_dir(&path).map_err(failed("make the cgroup", &path))?;
         Ok(Self { path, parent: parent.to_path_buf() })
     }

@@ -29,6 +29,29 @@ pub enum Command {
     #[command(after_help = "Examples:\n  retry-agent exec -- curl --retry 3 http://127.0.0.1:8080/\n  \
         retry-agent exec --budget share=10%,window=60s --json calls.json -- ./service")]
     Exec(ExecArgs),
+    /// Watch a subtree of cgroups, serve metrics, cap retries where a rule says so; SIGTERM detaches.
+    #[command(
+        after_help = "Without a configuration everything is observed and nothing denied. Log lines go to \
+        stderr; RUST_LOG chooses them (default: info)."
+    )]
+    Run {
+        /// Configuration (docs/configuration.md).
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Say whether a configuration is valid; exit status 2 if not.
+    Check {
+        /// The configuration.
+        file: PathBuf,
+    },
+    /// Remove what agents left behind that were killed.
+    Cleanup,
+    /// Print a page of the documentation that is made from the code.
+    #[command(hide = true)]
+    Docs {
+        /// Which one.
+        page: Page,
+    },
     /// Load every kernel program, report the verifier's cost, attach nothing.
     #[command(hide = true)]
     Verify {
@@ -45,6 +68,13 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         command: Vec<OsString>,
     },
+}
+
+/// Pages of the documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Page {
+    /// docs/metrics.md.
+    Metrics,
 }
 
 /// `exec`.

@@ -6,7 +6,10 @@
 pub mod cgroup;
 pub mod cli;
 pub mod cmd;
+pub mod config;
 pub mod kernel;
+pub mod metrics;
 pub mod report;
+pub mod session;
 pub mod spec;
 pub mod workload;

@@ -1,5 +1,5 @@
 //! Cgroup ids and the names that people know them by.
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -15,19 +15,42 @@ pub struct Workloads {
     /// Name of the root itself; what lies below it is named behind a slash, or alone if this is empty.
     root_name: String,
     names: HashMap<u64, String>,
+    /// Those whose folder was there at the last look.
+    alive: HashSet<u64>,
 }
 
 impl Workloads {
-    /// The cgroups below `root`, which is itself called `root_name`; with an empty name, paths are named from
-    /// there and the root is `/`.
+    /// The cgroups below `root`, whose own path is `root_name`; with an empty one, the root is called `/`.
     pub fn new(root: &Path, root_name: &str) -> Self {
-        Self { root: root.to_path_buf(), root_name: root_name.to_owned(), names: HashMap::new() }
+        Self {
+            root: root.to_path_buf(),
+            root_name: root_name.to_owned(),
+            names: HashMap::new(),
+            alive: HashSet::new(),
+        }
     }
 
     /// Looks at the folders that are there now. Names of those that are gone are kept.
     pub fn refresh(&mut self) {
         let root = self.root.clone();
+        self.alive.clear();
         self.walk(&root, "");
+    }
+
+    /// Ids and names.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &str)> {
+        self.names.iter().map(|(id, name)| (*id, name.as_str()))
+    }
+
+    /// Whether the cgroup was there at the last look.
+    pub fn is_alive(&self, id: u64) -> bool {
+        self.alive.contains(&id)
+    }
+
+    /// Forgets the names of cgroups that are gone and not `in_use`; gives their ids.
+    pub fn forget(&mut self, in_use: &HashSet<u64>) -> HashSet<u64> {
+        let alive = &self.alive;
+        self.names.extract_if(|id, _| !alive.contains(id) && !in_use.contains(id)).map(|(id, _)| id).collect()
     }
 
     /// The name of a cgroup by its id.
@@ -49,6 +72,7 @@ impl Workloads {
         let Ok(metadata) = fs::metadata(folder) else { return };
         // The id of a cgroup is the inode number of its folder (kernfs, since 5.5).
         self.names.insert(metadata.ino(), self.label(path));
+        self.alive.insert(metadata.ino());
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -63,8 +87,8 @@ impl Workloads {
         match (self.root_name.as_str(), path) {
             ("", "") => "/".to_owned(),
             ("", path) => name_of(path),
-            (root, "") => root.to_owned(),
-            (root, path) => format!("{root}/{path}"),
+            (root, "") => name_of(root),
+            (root, path) => name_of(&format!("{root}/{path}")),
         }
     }
 }
@@ -119,6 +143,10 @@ mod tests {
         fs::remove_dir_all(&root).unwrap();
         workloads.refresh();
         assert_eq!(workloads.name(id), "shop/orders");
+        assert!(!workloads.is_alive(id));
+        assert!(workloads.forget(&HashSet::from([id])).is_empty());
+        assert_eq!(workloads.forget(&HashSet::new()).len(), 3);
+        assert!(!workloads.knows(id));
         assert_eq!(workloads.name(0), "overflow");
         assert_eq!(workloads.name(1), "cgroup-1");
     }

@@ -1,18 +1,21 @@
 //! Network namespaces of a test's own, joined by veth pairs, removed when dropped.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::net::IpAddr;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::thread;
 
-use crate::{process, unique};
+use crate::{process, unique, wait};
 
 /// A fresh network namespace with its loopback up.
 #[derive(Debug)]
 pub struct Netns {
+    /// For `ip`: a name below `/run/netns`, or the id of a process.
     name: String,
+    /// The process that keeps an unnamed one alive.
+    holder: Option<Child>,
 }
 
 impl Netns {
@@ -23,19 +26,32 @@ impl Netns {
     pub fn new() -> Self {
         let name = unique("rt-");
         system(&format!("ip netns add {name}"));
-        let made = Self { name };
+        let made = Self { name, holder: None };
         made.ip("link set lo up");
         made
     }
 
-    /// Its name below `/run/netns`.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// Makes one that only a process outside every test's cgroup leads to.
+    ///
+    /// # Panics
+    /// When the kernel refuses.
+    pub fn unnamed() -> Self {
+        let holder = words("unshare --net sleep 600").spawn().expect("unshare can be started");
+        let made = Self { name: holder.id().to_string(), holder: Some(holder) };
+        let inode = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
+        wait::until("the process has left our namespace", || {
+            inode(&made.name).is_some_and(|own| Some(own) != inode("self"))
+        });
+        made.ip("link set lo up");
+        made
     }
 
     /// The file that stands for it.
     pub fn path(&self) -> PathBuf {
-        PathBuf::from("/run/netns").join(&self.name)
+        match self.holder {
+            Some(_) => PathBuf::from(format!("/proc/{}/ns/net", self.name)),
+            None => PathBuf::from("/run/netns").join(&self.name),
+        }
     }
 
     /// `command`, to be run inside. Not by `ip netns exec`: that hides the cgroup mounts.
@@ -97,6 +113,11 @@ impl Default for Netns {
 
 impl Drop for Netns {
     fn drop(&mut self) {
+        if let Some(holder) = &mut self.holder {
+            // It may have ended by itself; the namespace goes with it.
+            let _ = holder.kill().and_then(|()| holder.wait());
+            return;
+        }
         let ended = process::run(&mut words(&format!("ip netns del {}", self.name)));
         if !ended.status.success() {
             eprintln!("network namespace {} could not be removed: {}", self.name, ended.stderr);

@@ -190,7 +190,8 @@ impl Script {
     /// When `wire` is not built.
     pub fn command(&self) -> Command {
         let mut command = Command::new(require::own_program("wire"));
-        command.arg(serde_json::to_string(&self.0).expect("a script is plain data"));
+        // One argument per act: a single one must stay below 128 KiB.
+        command.args(self.0.iter().map(|act| serde_json::to_string(act).expect("an act is plain data")));
         command
     }
 }

@@ -24,7 +24,10 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let (client, server) = (Netns::new(), Netns::new());
+        Self::of(Netns::new(), Netns::new())
+    }
+
+    fn of(client: Netns, server: Netns) -> Self {
         netns::join(netns::end(&client, "c0", "10.81.0.1/24"), netns::end(&server, "s0", "10.81.0.2/24"));
         client.ip("addr add fd81::1/64 dev c0 nodad");
         server.ip("addr add fd81::2/64 dev s0 nodad");
@@ -133,17 +136,17 @@ fn a_namespace_made_after_the_start_is_found() {
     let address: SocketAddr = "127.0.0.1:8080".parse().unwrap();
     let call = Script::to(address).exchange(FAILS).connect(address).exchange(FAILS).command();
     let script = scratch_file("script");
-    let text = call.get_args().next().unwrap().to_string_lossy().into_owned();
-    fs::write(&script, text).unwrap();
+    let quoted: Vec<String> = call.get_args().map(|act| format!("'{}'", act.to_string_lossy())).collect();
+    fs::write(&script, format!("exec {} {}", call.get_program().to_string_lossy(), quoted.join(" ")))
+        .unwrap();
     // Until the agent has found the namespace its flows are uncovered and pass; it gets 200 tries.
     let inner = format!(
         "ip link set lo up; echo $$ > {pid}.part; mv {pid}.part {pid}; until [ -e {ready} ]; do sleep 0.01; done; \
-         for n in $(seq 200); do out=$({wire} \"$(cat {script})\"); \
+         for n in $(seq 200); do out=$(sh {script}); \
          case $out in *x-retry-denied*) echo found; exit 0;; esac; sleep 0.02; done; echo lost",
         pid = pid.display(),
         ready = ready.display(),
         script = script.display(),
-        wire = call.get_program().to_string_lossy(),
     );
     let mut command = Command::new("unshare");
     let started = agent.enforce("none").start(command.args(["--net", "sh", "-c", &inner]));
@@ -164,9 +167,9 @@ fn a_namespace_made_after_the_start_is_found() {
 #[test]
 fn a_flow_on_a_device_without_our_program_passes_and_is_counted() {
     let Some(agent) = require::agent() else { return };
-    let pair = Pair::new();
+    // Neither a name nor a process of the command leads the agent to the client's namespace.
+    let pair = Pair::of(Netns::unnamed(), Netns::new());
     let origin = pair.origin("10.81.0.2");
-    // No process lives in the client's namespace, so the agent has no reason to look into it.
     let open = |script: Script| {
         let connect = Act::ConnectInside { netns: pair.client.path(), to: origin.address() };
         script.then(connect).exchange(FAILS)

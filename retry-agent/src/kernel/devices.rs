@@ -1,8 +1,8 @@
 //! Keeps the reflector on every device that a workload can reach.
 //!
-//! One thread goes from network namespace to network namespace (those of the processes below a cgroup, and our
-//! own) and attaches to their Ethernet-like devices. New devices are told by netlink, new namespaces are found
-//! when a process with a new edge shows up and by a scan of the cgroup's processes.
+//! One thread goes from network namespace to network namespace (those of the processes below a cgroup, those that
+//! have a name, and our own) and attaches to their Ethernet-like devices. New devices are told by netlink, new
+//! namespaces are found when a process with a new edge shows up and by a scan of processes and names.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use aya::programs::tc::{SchedClassifierLink, qdisc_add_clsact};
+use aya::programs::tc::{SchedClassifierLink, qdisc_add_clsact, qdisc_detach_program};
 use aya::programs::{SchedClassifier, TcAttachType};
 use aya::util::KernelVersion;
 use retry_common::abi::names;
@@ -22,6 +22,9 @@ use super::{Kernel, KernelError, load, system};
 
 /// Time between two scans for new namespaces, ms.
 const SCAN_MS: i32 = 500;
+/// Where `ip netns`, CNI plugins and Docker name network namespaces, which they do before the first process
+/// joins: a connection is covered only if its device was followed before it began.
+const NAMED: [&str; 2] = ["/run/netns", "/run/docker/netns"];
 /// Scans between two that look at every process again, which may have changed its namespace.
 const FULL_SCAN: u32 = 20;
 /// Most namespaces; a process that makes them in a loop must not take all our descriptors.
@@ -64,6 +67,7 @@ impl Kernel {
         let shared = Arc::new(Shared { wake, state: Mutex::default() });
         let (ready, started) = mpsc::channel();
         let follower = Follower {
+            own: None,
             kernel: Arc::clone(self),
             cgroup: cgroup.to_path_buf(),
             shared: Arc::clone(&shared),
@@ -115,6 +119,8 @@ struct Namespace {
 }
 
 struct Follower {
+    /// Inode number of our own namespace.
+    own: Option<u64>,
     kernel: Arc<Kernel>,
     cgroup: PathBuf,
     shared: Arc<Shared>,
@@ -138,18 +144,23 @@ impl Follower {
             scans = scans.wrapping_add(1);
             if scans.is_multiple_of(FULL_SCAN) {
                 self.known.clear();
+                let mut used = self.scan();
+                used.extend(self.own);
+                // A namespace that nobody else uses must not live on through us.
+                for (_, namespace) in self.namespaces.extract_if(.., |inode, _| !used.contains(inode)) {
+                    detach(namespace);
+                }
+            } else {
+                self.scan();
             }
-            self.scan();
         }
-        self.leave();
+        std::mem::take(&mut self.namespaces).into_values().for_each(detach);
     }
 
     fn start(&mut self) -> Result<(), KernelError> {
-        let own = PathBuf::from("/proc/thread-self/ns/net");
-        let inode = self.enter(&own).map_err(KernelError::Network)?;
-        if let Some(inode) = inode {
-            self.cover(inode)?;
-        }
+        let inode = self.enter(Path::new("/proc/thread-self/ns/net")).map_err(KernelError::Network)?;
+        self.own = Some(inode);
+        self.cover(inode)?;
         self.scan();
         Ok(())
     }
@@ -176,50 +187,52 @@ impl Follower {
         }
     }
 
-    /// Looks for network namespaces that are new.
-    fn scan(&mut self) {
+    /// Looks for network namespaces that are new; gives those of all processes and names that were looked at.
+    fn scan(&mut self) -> BTreeSet<u64> {
         let mut processes = BTreeSet::new();
         list_processes(&self.cgroup, &mut processes);
         let asked = self.shared.with(|state| std::mem::take(&mut state.processes));
         let fresh: Vec<u32> = processes.difference(&self.known).copied().chain(asked).collect();
         self.known = processes;
-        for process in fresh {
-            self.look_at(process);
-        }
+        let of_processes = fresh.into_iter().map(|process| PathBuf::from(format!("/proc/{process}/ns/net")));
+        of_processes.chain(named()).filter_map(|path| self.look_at(&path)).collect()
     }
 
-    fn look_at(&mut self, process: u32) {
+    /// Follows the namespace of this file if it is a new one; gives its inode number.
+    fn look_at(&mut self, path: &Path) -> Option<u64> {
         // A process that ended in between has no file there.
-        match self.enter(&PathBuf::from(format!("/proc/{process}/ns/net"))) {
-            Ok(Some(inode)) => {
+        let inode = fs::metadata(path).ok()?.ino();
+        if self.namespaces.contains_key(&inode) {
+            return Some(inode);
+        }
+        match self.enter(path) {
+            Ok(inode) => {
                 if let Err(error) = self.cover(inode) {
                     self.tell(error.to_string());
                 }
+                return Some(inode);
             }
-            Ok(None) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // It ended just now; a name without a namespace is a plain file.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH | libc::EINVAL)) => {
+            }
             Err(error) => {
-                self.tell(format!("cannot enter the network namespace of process {process}: {error}"))
+                self.tell(format!("cannot enter the network namespace {}: {error}", path.display()))
             }
         }
+        None
     }
 
     /// Enters a namespace that is not followed yet; gives its inode number.
-    fn enter(&mut self, path: &Path) -> io::Result<Option<u64>> {
-        let inode = fs::metadata(path)?.ino();
-        if self.namespaces.contains_key(&inode) {
-            return Ok(None);
-        }
+    fn enter(&mut self, path: &Path) -> io::Result<u64> {
         if self.namespaces.len() >= MOST_NAMESPACES {
-            self.tell(format!("more than {MOST_NAMESPACES} network namespaces: the others are not covered"));
-            return Ok(None);
+            return Err(io::Error::other(format!("{MOST_NAMESPACES} others are followed already")));
         }
         let handle = File::open(path)?;
         let inode = handle.metadata()?.ino();
         system::enter(&handle)?;
         let changes = system::watch_devices()?;
         self.namespaces.insert(inode, Namespace { handle, changes, devices: BTreeMap::new() });
-        Ok(Some(inode))
+        Ok(inode)
     }
 
     /// Attaches to the devices of the namespace that this thread is in.
@@ -243,20 +256,19 @@ impl Follower {
             self.shared.with(|state| state.problems.push(problem));
         }
     }
+}
 
-    /// Detaches. Before 6.6 a link is a netlink request, which only works inside its namespace.
-    fn leave(&mut self) {
-        for namespace in std::mem::take(&mut self.namespaces).into_values() {
-            if system::enter(&namespace.handle).is_ok() {
-                drop(namespace.devices);
-            }
-        }
+/// Detaches from all devices of a namespace. Before 6.6 that is a netlink request, which only works inside.
+fn detach(namespace: Namespace) {
+    match system::enter(&namespace.handle) {
+        Ok(()) => drop(namespace.devices),
+        // From another namespace the request would hit a device of the same number there.
+        Err(_) => std::mem::forget(namespace.devices),
     }
 }
 
 fn attach(kernel: &Kernel, device: &str) -> Result<Vec<SchedClassifierLink>, KernelError> {
-    // From 6.6 on aya attaches by tcx, which needs no queueing discipline.
-    if KernelVersion::current().is_ok_and(|kernel| kernel < KernelVersion::new(6, 6, 0)) {
+    if !attaches_by_link() {
         // It may be there already; if it cannot be made, attaching says why.
         let _ = qdisc_add_clsact(device);
     }
@@ -269,6 +281,49 @@ fn attach(kernel: &Kernel, device: &str) -> Result<Vec<SchedClassifierLink>, Ker
         links.push(link.map_err(|error| KernelError::attach(name, Path::new(device), error))?);
     }
     Ok(links)
+}
+
+/// Removes the filters of agents that were killed, from the devices of our own network namespace and of all that
+/// have a name or a process. Gives the devices they were on.
+///
+/// From 6.6 on there are none: links go with their process.
+///
+/// # Errors
+/// When our own devices cannot be listed.
+pub fn remove_filters() -> Result<Vec<String>, KernelError> {
+    if attaches_by_link() {
+        return Ok(Vec::new());
+    }
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = processes.map(|entry| entry.path().join("ns/net"));
+    let (mut seen, mut cleaned) = (BTreeSet::new(), Vec::new());
+    for path in named().chain(processes) {
+        let Ok(namespace) = File::open(&path) else { continue };
+        let inode = namespace.metadata().map_err(KernelError::Network)?.ino();
+        if !seen.insert(inode) || system::enter(&namespace).is_err() {
+            continue;
+        }
+        for device in system::devices().map_err(KernelError::Network)? {
+            let rows = [(names::REFLECT, TcAttachType::Egress), (names::SHIELD, TcAttachType::Ingress)];
+            let removed =
+                rows.map(|(name, direction)| qdisc_detach_program(&device.name, direction, name).is_ok());
+            if removed.contains(&true) {
+                cleaned.push(format!("{} in network namespace {inode}", device.name));
+            }
+        }
+    }
+    Ok(cleaned)
+}
+
+/// Namespaces that have a name. A folder that is not there has none.
+fn named() -> impl Iterator<Item = PathBuf> {
+    let entries = NAMED.into_iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    entries.map(|entry| entry.path())
+}
+
+/// Whether aya attaches by tcx (6.6), which needs no queueing discipline, or by netlink.
+fn attaches_by_link() -> bool {
+    KernelVersion::current().is_ok_and(|kernel| kernel >= KernelVersion::new(6, 6, 0))
 }
 
 /// All processes of a cgroup and those below it.

@@ -11,7 +11,8 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/re
 /// Sizes of the maps, fixed when they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Most edges (workload → destination). About 800 bytes each.
+    /// Most edges (workload → destination). About 800 bytes each. Twice as many policies may be assigned, to
+    /// edges and to workloads as a whole.
     pub edges: u32,
     /// Most fingerprints with failures; the least recently used go first. About 80 bytes each.
     pub failures: u32,
@@ -32,7 +33,7 @@ pub(super) fn object(sizes: &Sizes) -> Result<Ebpf, KernelError> {
         .override_global(names::SHUTDOWN_OFFSET, &shutdown_offset, true)
         .override_global(names::SEED, &seed, true)
         .map_max_entries(names::EDGES, sizes.edges)
-        .map_max_entries(names::ASSIGNMENTS, sizes.edges)
+        .map_max_entries(names::ASSIGNMENTS, sizes.edges.saturating_mul(2))
         .map_max_entries(names::FAILURES, sizes.failures);
     Ok(loader.load(OBJECT)?)
 }

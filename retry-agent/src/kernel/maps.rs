@@ -1,8 +1,9 @@
 //! Every map that the agent reads or writes, behind typed functions.
+use std::io::ErrorKind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aya::Ebpf;
-use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf};
 use retry_common::abi::{Answer, Config, Edge, EdgeKey, Event, Fail, Policy, names};
 use retry_common::http1::{VOLATILE, name_hash};
 use tokio::io::unix::AsyncFd;
@@ -65,6 +66,16 @@ where
     M::try_from(map).map_err(KernelError::map(name))
 }
 
+/// The result of a look-up in which it is no error that the key is not there.
+fn found<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(MapError::KeyNotFound) => Ok(None),
+        Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic elsewhere leaves these values whole: each is changed by one system call.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -98,12 +109,11 @@ impl Kernel {
     /// When the kernel refuses a write; those before it hold.
     pub fn assign(&self, assignments: &[(EdgeKey, u32)]) -> Result<(), KernelError> {
         let mut map = lock(&self.maps.assignments);
-        for (edge, policy) in assignments {
-            map.insert(edge, policy, 0).map_err(KernelError::map(names::ASSIGNMENTS))?;
-        }
+        let mut inserts = assignments.iter().map(|(edge, policy)| map.insert(edge, policy, 0));
+        let inserted = inserts.try_for_each(|result| result.map_err(KernelError::map(names::ASSIGNMENTS)));
         drop(map);
         let config = lock(&self.maps.config).1;
-        self.set_config(&config)
+        self.set_config(&config).and(inserted)
     }
 
     /// A sign of life: without one for [`retry_common::judge::HEARTBEAT_MS`] nothing new is denied.
@@ -139,17 +149,8 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses; an edge that is gone already is no error.
     pub fn forget(&self, edge: &EdgeKey) -> Result<(), KernelError> {
-        let gone = |result: Result<(), aya::maps::MapError>| match result {
-            Err(aya::maps::MapError::KeyNotFound) | Ok(()) => Ok(()),
-            Err(aya::maps::MapError::SyscallError(error))
-                if error.io_error.kind() == std::io::ErrorKind::NotFound =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(error),
-        };
-        gone(lock(&self.maps.assignments).remove(edge)).map_err(KernelError::map(names::ASSIGNMENTS))?;
-        gone(lock(&self.maps.edges).remove(edge)).map_err(KernelError::map(names::EDGES))
+        found(lock(&self.maps.assignments).remove(edge)).map_err(KernelError::map(names::ASSIGNMENTS))?;
+        found(lock(&self.maps.edges).remove(edge)).map_err(KernelError::map(names::EDGES)).map(drop)
     }
 
     /// Counts by [`Fail`], summed over the CPUs.
@@ -165,14 +166,18 @@ impl Kernel {
         Ok(counts)
     }
 
-    /// How full the edge table is.
+    /// One edge, if it is there.
     ///
     /// # Errors
-    /// When the kernel refuses to list it.
-    pub fn fills(&self) -> Result<Vec<Fill>, KernelError> {
-        let map = lock(&self.maps.edges);
-        let used = u32::try_from(map.keys().count()).unwrap_or(u32::MAX);
-        Ok(vec![Fill { map: names::EDGES, used, most: self.maps.edges_most }])
+    /// When the kernel refuses the read.
+    pub fn edge(&self, key: &EdgeKey) -> Result<Option<Edge>, KernelError> {
+        found(lock(&self.maps.edges).get(key, LOCKED)).map_err(KernelError::map(names::EDGES))
+    }
+
+    /// How full the table of edges is, of which these were just listed.
+    pub fn fill(&self, edges: &[(EdgeKey, Edge)]) -> Fill {
+        let used = u32::try_from(edges.len()).unwrap_or(u32::MAX);
+        Fill { map: names::EDGES, used, most: self.maps.edges_most }
     }
 
     /// The stream of events; may be taken once.

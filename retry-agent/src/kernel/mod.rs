@@ -9,7 +9,7 @@ mod load;
 mod maps;
 mod system;
 
-pub use devices::Devices;
+pub use devices::{Devices, remove_filters};
 pub use error::KernelError;
 pub use load::Sizes;
 pub use maps::{Events, Fill};

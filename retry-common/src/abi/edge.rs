@@ -36,6 +36,13 @@ impl EdgeKey {
         Self { workload, address, port, reserved: [0; 3] }
     }
 
+    /// Key that stands for all destinations of a workload among the assignments of policies. With a destination
+    /// and workload 0 a key stands for all workloads that call it.
+    #[inline(always)]
+    pub const fn any_of(workload: u64) -> Self {
+        Self { workload, address: [0; 4], port: 0, reserved: [0; 3] }
+    }
+
     /// Start value for the fingerprints of this edge.
     #[inline(always)]
     pub fn hash(&self, seed: u64) -> u64 {

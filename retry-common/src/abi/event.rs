@@ -9,6 +9,20 @@ pub enum EventKind {
     NewEdge = 1,
     /// An excess retry passed because its device has no reflector: the agent looks for new devices.
     Uncovered = 2,
+    /// The first `Host` was read on an edge: a rule may name it.
+    NamedEdge = 3,
+}
+
+impl EventKind {
+    /// The kind with this number, if it is one.
+    pub const fn from_u32(number: u32) -> Option<Self> {
+        match number {
+            1 => Some(Self::NewEdge),
+            2 => Some(Self::Uncovered),
+            3 => Some(Self::NamedEdge),
+            _ => None,
+        }
+    }
 }
 
 /// One event, as it lies in the ring.
@@ -42,10 +56,7 @@ impl Event {
             out.copy_from_slice(&bytes[at..at + 8]);
             u64::from_ne_bytes(out)
         };
-        let kind = word(40);
-        if kind != EventKind::NewEdge as u32 && kind != EventKind::Uncovered as u32 {
-            return None;
-        }
+        let kind = EventKind::from_u32(word(40))? as u32;
         let edge = EdgeKey {
             workload: long(0),
             address: [word(8), word(12), word(16), word(20)],

@@ -18,4 +18,4 @@ pub use counter::{EdgeCounter, FAILURE_STATUSES, Fail};
 pub use edge::{Edge, EdgeKey, HOST_LEN, bpf_spin_lock};
 pub use event::{Event, EventKind};
 pub use flow::{Flow, FlowKey};
-pub use policy::{ANSWER_LEN, Answer, Config, MAX_POLICIES, Mode, Policy};
+pub use policy::{ANSWER_LEN, Answer, Config, MAX_POLICIES, Mode, OVERFLOW_POLICY, Policy};

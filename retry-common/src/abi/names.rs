@@ -24,7 +24,8 @@ pub const CONFIG: &str = "CONFIG";
 pub const POLICIES: &str = "POLICIES";
 /// Array: policy id → [`super::Answer`]. Writer: agent.
 pub const ANSWERS: &str = "ANSWERS";
-/// Hash: [`super::EdgeKey`] → policy id (`u32`). Writer: agent.
+/// Hash: [`super::EdgeKey`], also [`super::EdgeKey::any_of`] a workload or a destination → policy id (`u32`).
+/// Writer: agent.
 pub const ASSIGNMENTS: &str = "ASSIGNMENTS";
 /// Hash: [`super::EdgeKey`] → [`super::Edge`]. Writer: kernel; the agent deletes idle edges.
 pub const EDGES: &str = "EDGES";

@@ -3,8 +3,11 @@ use super::counter::FAILURE_STATUSES;
 use crate::budget::Rules;
 use crate::http1::FILTER_WORDS;
 
-/// Most policies; id 0 is the default policy.
+/// Places for policies; id 0 is the default policy, the last one is [`OVERFLOW_POLICY`].
 pub const MAX_POLICIES: u32 = 256;
+/// The policy of the overflow edge: never written, so it observes. A budget there would be shared by edges that
+/// have nothing in common.
+pub const OVERFLOW_POLICY: u32 = MAX_POLICIES - 1;
 /// Most bytes of a denial.
 pub const ANSWER_LEN: usize = 256;
 

@@ -293,7 +293,7 @@ fn note_request(connection: &mut Connection, edge: EdgeRef, turn: Turn, now_ms: 
     connection.counted = 1;
     edge.touch(now_ms);
     edge.count(EdgeCounter::HttpAttempts);
-    edge.note_host(connection);
+    edge.note_host(connection, now_ms);
     connection.host_len = 0;
     match turn {
         Turn::Own => {}

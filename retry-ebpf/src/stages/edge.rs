@@ -6,7 +6,7 @@ use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::helpers::generated::{bpf_map_update_elem, bpf_spin_lock, bpf_spin_unlock};
 use core::ptr::{NonNull, addr_of};
 use retry_common::abi::{
-    Config, Connection, Edge, EdgeCounter, EdgeKey, Event, EventKind, Fail, Mode, Policy,
+    Config, Connection, Edge, EdgeCounter, EdgeKey, Event, EventKind, Fail, Mode, OVERFLOW_POLICY, Policy,
 };
 use retry_common::budget::{Algorithm, Budget, Rules};
 
@@ -118,7 +118,7 @@ impl EdgeRef {
 
     /// Keeps the first `Host` seen on the edge, and notes that there are several.
     #[inline(always)]
-    pub fn note_host(self, connection: &Connection) {
+    pub fn note_host(self, connection: &Connection, now_ms: u64) {
         if connection.host_len == 0 {
             return;
         }
@@ -140,6 +140,7 @@ impl EdgeRef {
                 }
                 (*edge).host_hash = hash;
                 (*edge).host_len = connection.host_len as u32;
+                emit(&connection.edge, EventKind::NamedEdge, now_ms, connection.process);
             } else if (*edge).host_hash != hash {
                 (*edge).host_mixed = 1;
             }
@@ -191,12 +192,31 @@ pub fn policy(connection: &mut Connection, config: &Config) -> Option<&'static P
     if connection.generation == config.generation {
         return POLICIES.get(connection.policy);
     }
-    // SAFETY: copied at once.
-    connection.policy = unsafe { ASSIGNMENTS.get(&connection.edge) }.copied().unwrap_or(0);
+    connection.policy = assigned(&connection.edge);
     connection.generation = config.generation;
     let policy = POLICIES.get(connection.policy)?;
     let limited = !matches!(policy.rules.algorithm(), Algorithm::Unlimited);
     connection.limited = limited as u8;
     connection.tracking = (limited && Mode::from_u8(policy.mode) != Mode::Observe) as u8;
     Some(policy)
+}
+
+/// The policy assigned to an edge: its own, else its workload's, else its destination's, else the default. Not
+/// inlined: rare, and its stack is needed elsewhere.
+#[inline(never)]
+fn assigned(edge: &EdgeKey) -> u32 {
+    if edge.workload == EdgeKey::OVERFLOW.workload {
+        return OVERFLOW_POLICY;
+    }
+    // SAFETY: copied at once.
+    if let Some(policy) = unsafe { ASSIGNMENTS.get(edge) } {
+        return *policy;
+    }
+    // SAFETY: as above.
+    if let Some(policy) = unsafe { ASSIGNMENTS.get(&EdgeKey::any_of(edge.workload)) } {
+        return *policy;
+    }
+    let key = EdgeKey { workload: 0, ..*edge };
+    // SAFETY: as above.
+    unsafe { ASSIGNMENTS.get(&key) }.copied().unwrap_or(0)
 }

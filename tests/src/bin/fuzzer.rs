@@ -15,7 +15,9 @@ fn main() {
     let address: SocketAddr = args[0].parse().expect("an address");
     let seed: u64 = args[1].parse().expect("a number");
     let connections: u32 = args[2].parse().expect("a number");
-    let mut fuzzer = Fuzzer { random: Random::new(seed), served: 0, denied: 0, bad: Vec::new() };
+    let mut random = Random::new(seed);
+    let requests = (0..REQUESTS).map(|_| request(&mut random)).collect();
+    let mut fuzzer = Fuzzer { random, requests, served: 0, denied: 0, bad: Vec::new() };
     for number in 0..connections {
         if let Err(error) = fuzzer.connection(address) {
             fuzzer.bad.push(format!("connection {number}: {error}"));
@@ -26,12 +28,17 @@ fn main() {
 
 struct Fuzzer {
     random: Random,
+    requests: Vec<Request>,
     served: u64,
     denied: u64,
     bad: Vec<String>,
 }
 
+/// Different requests; each comes several times, so that those that fail have retries.
+const REQUESTS: usize = 24;
+
 /// One request and what has to be known to read its answer.
+#[derive(Clone)]
 struct Request {
     bytes: Vec<u8>,
     head_len: usize,
@@ -52,8 +59,9 @@ impl Fuzzer {
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
         let mut reader = BufReader::new(stream);
         for _ in 0..=self.random.below(8) {
-            let batch: Vec<Request> =
-                (0..self.random.pick(&[1, 1, 1, 2, 3])).map(|_| self.request()).collect();
+            let batch: Vec<Request> = (0..self.random.pick(&[1, 1, 1, 2, 3]))
+                .map(|_| self.requests[self.random.below(REQUESTS)].clone())
+                .collect();
             self.send(reader.get_mut(), &batch)?;
             for request in &batch {
                 let answer = read_answer(&mut reader, request.is_head)?;
@@ -87,32 +95,6 @@ impl Fuzzer {
         Ok(())
     }
 
-    fn request(&mut self) -> Request {
-        let random = &mut self.random;
-        let method = random.pick(&["GET", "POST", "PUT", "HEAD", "DELETE"]);
-        let fails = random.below(10) < 6;
-        let path = format!("{}?{}", if fails { "/f" } else { "/ok" }, random.below(6));
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: fuzz\r\n");
-        for number in 0..random.below(7) {
-            head += &format!("X-{number}: {}\r\n", "c".repeat(random.below(60)));
-        }
-        let mut body = Vec::new();
-        if method == "POST" || method == "PUT" {
-            let length = random.pick(&[0, 1, 2, 7, 100, 127, 128, 129, 1000, 5000, 70_000, 300_000]);
-            if random.below(10) < 4 {
-                head += random.pick(&["Transfer-Encoding: chunked\r\n", "transfer-encoding:chunked\r\n"]);
-                body = chunks(random, length);
-            } else {
-                let name = random.pick(&["Content-Length", "content-length", "CONTENT-LENGTH"]);
-                head += &format!("{name}:{}{length}\r\n", random.pick(&["", " "]));
-                body = vec![b'P'; length];
-            }
-        }
-        head += "\r\n";
-        let (head_len, is_head) = (head.len(), method == "HEAD");
-        Request { bytes: [head.into_bytes(), body].concat(), head_len, is_head, fails }
-    }
-
     fn send(&mut self, stream: &mut TcpStream, batch: &[Request]) -> io::Result<()> {
         let bytes: Vec<u8> = batch.iter().flat_map(|request| &request.bytes).copied().collect();
         let style = self.random.below(4);
@@ -138,6 +120,31 @@ impl Fuzzer {
         }
         Ok(())
     }
+}
+
+fn request(random: &mut Random) -> Request {
+    let method = random.pick(&["GET", "POST", "PUT", "HEAD", "DELETE"]);
+    let fails = random.below(10) < 6;
+    let path = format!("{}?{}", if fails { "/f" } else { "/ok" }, random.below(6));
+    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: fuzz\r\n");
+    for number in 0..random.below(7) {
+        head += &format!("X-{number}: {}\r\n", "c".repeat(random.below(60)));
+    }
+    let mut body = Vec::new();
+    if method == "POST" || method == "PUT" {
+        let length = random.pick(&[0, 1, 2, 7, 100, 127, 128, 129, 1000, 5000, 70_000, 300_000]);
+        if random.below(10) < 4 {
+            head += random.pick(&["Transfer-Encoding: chunked\r\n", "transfer-encoding:chunked\r\n"]);
+            body = chunks(random, length);
+        } else {
+            let name = random.pick(&["Content-Length", "content-length", "CONTENT-LENGTH"]);
+            head += &format!("{name}:{}{length}\r\n", random.pick(&["", " "]));
+            body = vec![b'P'; length];
+        }
+    }
+    head += "\r\n";
+    let (head_len, is_head) = (head.len(), method == "HEAD");
+    Request { bytes: [head.into_bytes(), body].concat(), head_len, is_head, fails }
 }
 
 fn chunks(random: &mut Random, mut left: usize) -> Vec<u8> {

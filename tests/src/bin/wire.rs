@@ -12,10 +12,9 @@ use retry_tests::wire::{Act, Answer, Saw};
 const READ_LIMIT: Duration = Duration::from_secs(10);
 
 fn main() {
-    let script = std::env::args().nth(1).expect("a script");
-    let acts: Vec<Act> = serde_json::from_str(&script).expect("a script of acts");
     let mut client = Client { open: Vec::new() };
-    for act in acts {
+    for act in std::env::args().skip(1) {
+        let act: Act = serde_json::from_str(&act).expect("an act");
         if let Some(saw) = client.play(act) {
             println!("{}", serde_json::to_string(&saw).expect("plain data"));
         }

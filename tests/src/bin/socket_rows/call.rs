@@ -23,9 +23,21 @@ impl Call {
 
     /// A new connection, after the call with this body has failed once if it is to be denied.
     pub fn connect(&self, body: &[u8]) -> TcpStream {
+        self.connect_after(&[&self.request(body)])
+    }
+
+    /// The same where head and body are sent one after the other: a retry is known by what leaves with its head.
+    pub fn connect_in_two(&self, body: &[u8]) -> TcpStream {
+        self.connect_after(&[&self.head(body.len()), body])
+    }
+
+    fn connect_after(&self, failing: &[&[u8]]) -> TcpStream {
         if self.denied {
             let mut plain = self.connection();
-            plain.write_all(&self.request(body)).expect("the server reads");
+            plain.set_nodelay(true).expect("always allowed");
+            for part in failing {
+                plain.write_all(part).expect("the server reads");
+            }
             read_answer(&mut plain);
         }
         self.connection()
@@ -66,7 +78,7 @@ impl Call {
 }
 
 /// The body of most rows.
-pub const BODY: &[u8] = b"0123456789";
+pub const BODY: &[u8] = b"The first 32 bytes are what a retry is known by; the last is kept.";
 
 /// Sends the byte that [`Call::begin`] held back.
 pub fn finish(mut stream: &TcpStream) {

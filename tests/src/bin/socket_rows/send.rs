@@ -27,7 +27,7 @@ fn file() -> File {
 
 /// The body through a pipe.
 pub fn splice_in(call: &Call) -> Seen {
-    let mut stream = call.connect(&body());
+    let mut stream = call.connect_in_two(&body());
     stream.write_all(&call.head(LONG)).expect("the server reads");
     let (file, (from, to)) = (file(), sys::pipe());
     let mut sent = 0;
@@ -44,7 +44,7 @@ pub fn splice_in(call: &Call) -> Seen {
 
 /// The body from a file.
 pub fn sendfile(call: &Call) -> Seen {
-    let mut stream = call.connect(&body());
+    let mut stream = call.connect_in_two(&body());
     stream.write_all(&call.head(LONG)).expect("the server reads");
     let file = file();
     let mut sent = 0;

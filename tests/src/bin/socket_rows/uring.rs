@@ -13,7 +13,7 @@ pub fn send_and_receive(call: &Call) -> Seen {
         Ok(ring) => ring,
         Err(error) => return vec![format!("no io_uring: {error}")],
     };
-    let stream = call.connect(BODY);
+    let stream = call.connect_in_two(BODY);
     let fd = types::Fd(stream.as_raw_fd());
     let head = call.head(BODY.len());
     let sent = submit(&mut ring, &opcode::Send::new(fd, head.as_ptr(), head.len() as u32).build(), 1);

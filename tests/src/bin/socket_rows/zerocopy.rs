@@ -20,7 +20,7 @@ const ORIGIN_ZEROCOPY: u8 = 5;
 /// Every send is completed exactly once, so that the program may reuse its pages.
 pub fn send(call: &Call) -> Seen {
     let body = vec![b'z'; PIECE * PIECES];
-    let mut stream = call.connect(&body);
+    let mut stream = call.connect_in_two(&body);
     sys::set(&stream, libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).expect("TCP can do it");
     stream.write_all(&call.head(body.len())).expect("the server reads");
     let (mut sent, mut sends) = (0, 0);
