@@ -80,7 +80,8 @@ pub enum Page {
 /// `exec`.
 #[derive(Debug, Args)]
 pub struct ExecArgs {
-    /// How many retries may pass: share=10%[,window=60s][,floor=N], token_pool=25[,refill=1/s], none, unlimited.
+    /// How many retries may pass: `share=10%[,window=60s][,floor=N]`, `token_pool=25[,refill=1/s]`, `none`,
+    /// `unlimited`.
     #[arg(long, value_name = "SPEC")]
     pub budget: Option<BudgetSpec>,
     /// What becomes of an excess retry; enforce if there is a budget, else observe.

@@ -48,7 +48,7 @@ impl Session {
     /// # Errors
     /// When the kernel refuses.
     pub fn start(settings: Settings, cgroup: &Path, root_name: &str) -> Result<Arc<Self>, KernelError> {
-        let kernel = Kernel::load(&settings.sizes(), settings.config())?;
+        let kernel = Kernel::load(&settings.limits, settings.config())?;
         for (id, treatment) in settings.treatments() {
             kernel.set_policy(id, &treatment.policy(), &treatment.answer())?;
         }

@@ -5,6 +5,13 @@
 // The only way to the atomic instructions of BPF; see `atomic`.
 #![cfg_attr(target_arch = "bpf", feature(core_intrinsics))]
 #![cfg_attr(target_arch = "bpf", expect(internal_features, reason = "see `atomic`"))]
+#![cfg_attr(
+    target_arch = "bpf",
+    expect(
+        clippy::needless_borrows_for_generic_args,
+        reason = "a key by value is copied to a stack of 512 bytes"
+    )
+)]
 
 #[cfg(target_arch = "bpf")]
 mod atomic;

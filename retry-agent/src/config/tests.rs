@@ -1,3 +1,4 @@
+//! Whole files: what they mean, and what is said of their mistakes.
 use super::*;
 
 const EXAMPLE: &str = r#"

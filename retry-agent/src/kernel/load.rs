@@ -4,37 +4,23 @@ use aya::{Ebpf, EbpfLoader};
 use retry_common::abi::names;
 
 use super::{KernelError, Verified, btf};
+use crate::config::Limits;
 
 /// The kernel side, built by `build.rs`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/retry-ebpf"));
 
-/// Sizes of the maps, fixed when they are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
-    /// Most edges (workload → destination). About 800 bytes each. Twice as many policies may be assigned, to
-    /// edges and to workloads as a whole.
-    pub edges: u32,
-    /// Most fingerprints with failures; the least recently used go first. About 80 bytes each.
-    pub failures: u32,
-}
-
-impl Default for Sizes {
-    fn default() -> Self {
-        Self { edges: 16_384, failures: 65_536 }
-    }
-}
-
 /// Makes the maps and reads the programs.
-pub(super) fn object(sizes: &Sizes) -> Result<Ebpf, KernelError> {
+pub(super) fn object(limits: &Limits) -> Result<Ebpf, KernelError> {
     let shutdown_offset = btf::offset("sock", "sk_shutdown")?;
     let seed = super::system::random();
     let mut loader = EbpfLoader::new();
     loader
         .override_global(names::SHUTDOWN_OFFSET, &shutdown_offset, true)
         .override_global(names::SEED, &seed, true)
-        .map_max_entries(names::EDGES, sizes.edges)
-        .map_max_entries(names::ASSIGNMENTS, sizes.edges.saturating_mul(2))
-        .map_max_entries(names::FAILURES, sizes.failures);
+        // One more for the overflow edge.
+        .map_max_entries(names::EDGES, limits.edges.saturating_add(1))
+        .map_max_entries(names::ASSIGNMENTS, limits.edges.saturating_mul(2))
+        .map_max_entries(names::FAILURES, limits.failures);
     Ok(loader.load(OBJECT)?)
 }
 

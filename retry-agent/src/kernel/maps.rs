@@ -8,7 +8,8 @@ use retry_common::abi::{Answer, Config, Edge, EdgeKey, Event, Fail, Policy, name
 use retry_common::http1::{VOLATILE, name_hash};
 use tokio::io::unix::AsyncFd;
 
-use super::{Kernel, KernelError, Sizes};
+use super::{Kernel, KernelError};
+use crate::config::Limits;
 
 /// `BPF_F_LOCK`: the kernel copies a value under its lock.
 const LOCKED: u64 = 4;
@@ -36,12 +37,15 @@ pub(super) struct Maps {
 }
 
 impl Maps {
-    pub(super) fn take(ebpf: &mut Ebpf, sizes: &Sizes, config: Config) -> Result<Self, KernelError> {
+    pub(super) fn take(ebpf: &mut Ebpf, limits: &Limits, config: Config) -> Result<Self, KernelError> {
         let mut headers: HashMap<MapData, u64, u32> = map(ebpf, names::HEADERS)?;
         for name in VOLATILE {
             headers.insert(name_hash(name), 1, 0).map_err(KernelError::map(names::HEADERS))?;
         }
         let mut array = map::<Array<MapData, Config>>(ebpf, names::CONFIG)?;
+        let mut edges: HashMap<MapData, EdgeKey, Edge> = map(ebpf, names::EDGES)?;
+        // It has its place before the table can be full.
+        edges.insert(EdgeKey::OVERFLOW, Edge::BLANK, 0).map_err(KernelError::map(names::EDGES))?;
         // Connections begin with generation 0: the first look-up of a policy must not be skipped.
         let config = Config { generation: 1, heartbeat_ms: super::now_ms(), ..config };
         array.set(0, config, 0).map_err(KernelError::map(names::CONFIG))?;
@@ -50,8 +54,8 @@ impl Maps {
             policies: Mutex::new(map(ebpf, names::POLICIES)?),
             answers: Mutex::new(map(ebpf, names::ANSWERS)?),
             assignments: Mutex::new(map(ebpf, names::ASSIGNMENTS)?),
-            edges: Mutex::new(map(ebpf, names::EDGES)?),
-            edges_most: sizes.edges,
+            edges: Mutex::new(edges),
+            edges_most: limits.edges,
             fails: map(ebpf, names::FAILS)?,
             events: Mutex::new(Some(map(ebpf, names::EVENTS)?)),
         })

@@ -11,7 +11,6 @@ mod system;
 
 pub use devices::{Devices, remove_filters};
 pub use error::KernelError;
-pub use load::Sizes;
 pub use maps::{Events, Fill};
 pub use system::send_signal;
 
@@ -24,6 +23,7 @@ use aya::programs::{CgroupAttachMode, CgroupSkb, CgroupSkbAttachType, CgroupSock
 use retry_common::abi::{Config, names};
 use serde::Serialize;
 
+use crate::config::Limits;
 use maps::Maps;
 
 /// The loaded kernel side. Dropping it detaches everything but what [`Devices`] holds.
@@ -48,10 +48,10 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel lacks type information, refuses a map or a program (with the verifier's last lines).
-    pub fn load(sizes: &Sizes, config: Config) -> Result<Arc<Self>, KernelError> {
-        let mut programs = load::object(sizes)?;
+    pub fn load(limits: &Limits, config: Config) -> Result<Arc<Self>, KernelError> {
+        let mut programs = load::object(limits)?;
         load::programs(&mut programs)?;
-        let maps = Maps::take(&mut programs, sizes, config)?;
+        let maps = Maps::take(&mut programs, limits, config)?;
         Ok(Arc::new(Self { programs: Mutex::new(programs), maps }))
     }
 
@@ -60,7 +60,7 @@ impl Kernel {
     /// # Errors
     /// As [`Self::load`].
     pub fn verify() -> Result<Vec<Verified>, KernelError> {
-        let mut programs = load::object(&Sizes::default())?;
+        let mut programs = load::object(&Limits::default())?;
         load::programs(&mut programs)?;
         load::report(&programs)
     }

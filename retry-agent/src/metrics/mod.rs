@@ -1,5 +1,5 @@
-//! Prometheus metrics: one list of families ([`family`]), filled from the kernel's maps at every scrape
-//! ([`collect`]), served over HTTP ([`serve`]).
+//! Prometheus metrics: one list of families (`family`), filled from the kernel's maps at every scrape
+//! (`collect`), served over HTTP (`serve`).
 
 mod collect;
 mod family;

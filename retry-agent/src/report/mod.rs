@@ -112,22 +112,10 @@ mod tests {
     use super::*;
     use crate::spec::Statuses;
     use crate::workload::Workloads;
-    use retry_common::abi::{Edge, EdgeCounter, EdgeKey, FAILURE_STATUSES, HOST_LEN};
+    use retry_common::abi::{Edge, EdgeCounter, EdgeKey};
 
     fn edge(counters: &[(EdgeCounter, u64)]) -> Edge {
-        let mut edge = Edge {
-            lock: Default::default(),
-            host_len: 0,
-            budget: Default::default(),
-            counters: [0; EdgeCounter::COUNT],
-            statuses: [0; FAILURE_STATUSES],
-            last_failure_ms: 0,
-            last_used_ms: 0,
-            host_hash: 0,
-            host_mixed: 0,
-            reserved: 0,
-            host: [0; HOST_LEN / 8],
-        };
+        let mut edge = Edge::BLANK;
         for (counter, count) in counters {
             edge.counters[*counter as usize] = *count;
         }

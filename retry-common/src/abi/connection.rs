@@ -79,7 +79,8 @@ pub struct Connection {
     pub awaiting: u8,
     /// 1 once the answers to all requests so far were seen to their ends (also before the first).
     pub settled: u8,
-    /// 1 once a request was sent before the answer to the one before it.
+    /// 1 once the answers can no longer be told apart: a request was sent before the answer to the one before it,
+    /// or what should be an answer is none. Requests are counted on, their outcomes are not, nothing is denied.
     pub pipelined: u8,
     /// 1 once the tc program of its device saw the SYN.
     pub covered: u8,
@@ -154,7 +155,7 @@ impl Connection {
     /// Whether bytes of the server are read now.
     #[inline(always)]
     pub const fn reads_answer(&self) -> bool {
-        self.awaiting != 0 || (self.tracking != 0 && self.settled == 0)
+        self.pipelined == 0 && (self.awaiting != 0 || (self.tracking != 0 && self.settled == 0))
     }
 
     /// A request's head is complete, sent with `ack`: whether its answer can be told from those before it.
@@ -173,6 +174,14 @@ impl Connection {
             return Turn::Pipelined;
         }
         Turn::Lost
+    }
+
+    /// What came is no answer: where the next one begins is not known any more.
+    #[inline(always)]
+    pub fn lose_answers(&mut self) {
+        self.pipelined = 1;
+        self.awaiting = 0;
+        self.settled = 0;
     }
 
     /// The request asked for with `ack` goes out; its answer begins at `ack`.
@@ -256,6 +265,20 @@ mod tests {
         });
         connection.begin(EdgeKey::default(), 1, 2);
         connection
+    }
+
+    #[test]
+    fn after_something_that_is_no_answer_nothing_is_read_or_denied() {
+        let mut connection = connection();
+        connection.tracking = 1;
+        let turn = connection.ask(100);
+        assert!(connection.is_clean(turn));
+        connection.await_answer(100, 7);
+        assert!(connection.reads_answer());
+        connection.lose_answers();
+        assert!(!connection.reads_answer());
+        let turn = connection.ask(200);
+        assert!(matches!(turn, Turn::Pipelined) && !connection.is_clean(turn));
     }
 
     #[test]

@@ -91,9 +91,24 @@ pub struct Edge {
     /// Value of the first `Host` header seen, as it came (leading blank, maybe a CR at its end).
     pub host: [u64; HOST_LEN / 8],
 }
-const _: () = assert!(size_of::<Edge>() % 8 == 0);
+const _: () = assert!(size_of::<Edge>().is_multiple_of(8));
 
 impl Edge {
+    /// An edge of which nothing is known.
+    pub const BLANK: Self = Self {
+        lock: bpf_spin_lock { val: 0 },
+        host_len: 0,
+        budget: Budget::EMPTY,
+        counters: [0; EdgeCounter::COUNT],
+        statuses: [0; FAILURE_STATUSES],
+        last_failure_ms: 0,
+        last_used_ms: 0,
+        host_hash: 0,
+        host_mixed: 0,
+        reserved: 0,
+        host: [0; HOST_LEN / 8],
+    };
+
     /// One of the counters.
     pub fn count(&self, counter: EdgeCounter) -> u64 {
         self.counters[counter as usize]

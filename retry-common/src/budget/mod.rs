@@ -106,11 +106,14 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { rules: Rules::default(), share: Share::EMPTY, pool: TokenPool::EMPTY }
+        Self::EMPTY
     }
 }
 
 impl Budget {
+    /// One that was never used.
+    pub const EMPTY: Self = Self { rules: Rules::UNLIMITED, share: Share::EMPTY, pool: TokenPool::EMPTY };
+
     /// A first attempt goes out.
     #[inline(always)]
     pub fn original(&mut self, rules: &Rules, now_ms: u64) {

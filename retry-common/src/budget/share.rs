@@ -115,7 +115,7 @@ impl Share {
 /// Length of a slot, ms.
 #[inline(always)]
 const fn length(rules: &Rules) -> u64 {
-    let length = rules.window_ms / PARTS + (rules.window_ms % PARTS != 0) as u64;
+    let length = rules.window_ms / PARTS + !rules.window_ms.is_multiple_of(PARTS) as u64;
     if length == 0 { 1 } else { length }
 }
 

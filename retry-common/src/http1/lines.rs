@@ -149,10 +149,11 @@ impl Machine {
     pub(super) fn length_step(&mut self, input: &Input) -> Step {
         let (text, count) = input.word(0);
         let feed = find(text, LF);
-        if self.count == 0 && feed != 0 {
-            if let Some(step) = self.short_length(text, first(feed)) {
-                return step;
-            }
+        if self.count == 0
+            && feed != 0
+            && let Some(step) = self.short_length(text, first(feed))
+        {
+            return step;
         }
         if count == 0 {
             return Step::MORE;

@@ -99,7 +99,8 @@ impl Reader {
 fn read(answers: bool, packets: &[&[u8]]) -> Vec<Seen> {
     let mut reader = Reader::new(answers);
     for packet in packets {
-        if !reader.machine.is_opaque() && !(answers && matches!(reader.seen.last(), Some(Seen::End(_)))) {
+        let ended = answers && matches!(reader.seen.last(), Some(Seen::End(_)));
+        if !reader.machine.is_opaque() && !ended {
             reader.packet(packet);
         }
     }

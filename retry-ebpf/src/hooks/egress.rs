@@ -217,13 +217,16 @@ fn handle(walk: &Walk, connection: &mut Connection, input: &Input, events: Event
         connection.request.stopped = 1;
     }
     if events.has(Events::OPAQUE) {
-        count(if events.has(Events::UPGRADED) {
-            Fail::Upgraded
-        } else if events.has(Events::MALFORMED) {
-            Fail::Malformed
-        } else {
-            Fail::NotHttp1
-        });
+        // What follows a denied request is on its way to nobody.
+        if !connection.is(Phase::Denied) {
+            count(if events.has(Events::UPGRADED) {
+                Fail::Upgraded
+            } else if events.has(Events::MALFORMED) {
+                Fail::Malformed
+            } else {
+                Fail::NotHttp1
+            });
+        }
         end_reading(walk, connection);
         connection.request.stopped = 1;
     }

@@ -141,8 +141,14 @@ fn handle(walk: &Walk, connection: &mut Connection, events: Events) {
         connection.answer.stopped = 1;
     }
     if events.has(Events::OPAQUE) {
-        count(if events.has(Events::UPGRADED) { Fail::Upgraded } else { Fail::Malformed });
-        record::opaque(connection, walk.config, now_ms());
         connection.answer.stopped = 1;
+        if events.has(Events::UPGRADED) {
+            count(Fail::Upgraded);
+            record::opaque(connection, walk.config, now_ms());
+            return;
+        }
+        // Most likely the middle of an answer whose successor was asked for before its end.
+        count(Fail::Malformed);
+        connection.lose_answers();
     }
 }

@@ -66,9 +66,7 @@ fn follow(connection: &mut Connection, config: &'static Config, seen: &Seen) {
     let Some(outcome) = outcome(seen) else { return };
     if connection.awaiting != 0 {
         record::unanswered(connection, config, now_ms, outcome);
-    } else if connection.established == 0 {
-        record::connection_failed(connection, config, now_ms, outcome);
-    } else if has_failed(connection, outcome) {
+    } else if connection.established == 0 || has_failed(connection, outcome) {
         record::connection_failed(connection, config, now_ms, outcome);
     }
 }

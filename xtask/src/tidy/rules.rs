@@ -143,7 +143,8 @@ fn places_of<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
         let after = bytes.get(at + word.len());
         let goes_on = ends_in_word && after.is_some_and(|byte| is_word(*byte));
-        !goes_on && !before.is_some_and(|byte| is_word(*byte))
+        // `'static mut` is a lifetime and no word of ours.
+        !goes_on && !before.is_some_and(|byte| is_word(*byte) || *byte == b'\'')
     })
 }
 
@@ -225,6 +226,7 @@ mod tests {
                 vec![],
             ),
             ("static mut", "retry-ebpf/src/maps.rs", "static mut X: u8 = 1;", "static mut", vec![2]),
+            ("a lifetime", "retry-ebpf/src/maps.rs", "fn f() -> &'static mut X", "static mut", vec![]),
             ("sleep in a kernel test", "tests/tests/deny.rs", "thread::sleep(x)", "`sleep`", vec![2]),
             ("sleep in the waiting itself", "tests/src/wait.rs", "thread::sleep(x)", "`sleep`", vec![]),
             ("a hook that calls one", "retry-ebpf/src/hooks/a.rs", "crate::hooks::b()", "hooks::", vec![2]),
