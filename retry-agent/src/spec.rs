@@ -120,6 +120,19 @@ fn fixed(text: &str, places: usize) -> Option<u64> {
 /// # Errors
 /// When the text is anything else.
 pub fn duration(text: &str) -> Result<Duration, SpecError> {
+    let length = delay(text)?;
+    if length.is_zero() {
+        Err(wrong(text, "duration", "a length from 1ms to 24h, such as `60s`"))
+    } else {
+        Ok(length)
+    }
+}
+
+/// A length of time from nothing to a day.
+///
+/// # Errors
+/// When the text is anything else.
+pub fn delay(text: &str) -> Result<Duration, SpecError> {
     let at = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(at);
     let factor = match unit {
@@ -130,9 +143,8 @@ pub fn duration(text: &str) -> Result<Duration, SpecError> {
         _ => return Err(wrong(text, "duration", DURATION)),
     };
     let millis = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
-    let duration =
-        millis.map(Duration::from_millis).filter(|length| !length.is_zero() && *length <= MOST_DURATION);
-    duration.ok_or_else(|| wrong(text, "duration", "a length from 1ms to 24h, such as `60s`"))
+    let length = millis.map(Duration::from_millis).filter(|length| *length <= MOST_DURATION);
+    length.ok_or_else(|| wrong(text, "duration", "at most 24h"))
 }
 
 /// ms in a duration that [`duration`] gave.

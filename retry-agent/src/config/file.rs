@@ -10,14 +10,14 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_saphyr::Spanned;
 
 use super::Limits;
-use crate::spec::{BudgetSpec, Statuses, duration};
+use crate::spec::{BudgetSpec, Statuses, delay, duration};
 
 /// The whole file.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct File {
     pub cgroup: String,
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "address")]
     pub metrics: SocketAddr,
     #[serde(deserialize_with = "length")]
     pub window: Duration,
@@ -48,11 +48,11 @@ impl Default for File {
 pub(super) struct DefaultTreatment {
     #[serde(deserialize_with = "mode")]
     pub mode: Option<Mode>,
-    #[serde(deserialize_with = "some_text")]
+    #[serde(deserialize_with = "budget")]
     pub budget: Option<BudgetSpec>,
     #[serde(deserialize_with = "evidence")]
     pub act_on: Option<Evidence>,
-    #[serde(deserialize_with = "some_length")]
+    #[serde(deserialize_with = "some_delay")]
     pub retry_after: Option<Duration>,
 }
 
@@ -65,11 +65,11 @@ pub(super) struct Rule {
     pub matches: Match,
     #[serde(default, deserialize_with = "mode")]
     pub mode: Option<Mode>,
-    #[serde(default, deserialize_with = "some_text")]
+    #[serde(default, deserialize_with = "budget")]
     pub budget: Option<BudgetSpec>,
     #[serde(default, deserialize_with = "evidence")]
     pub act_on: Option<Evidence>,
-    #[serde(default, deserialize_with = "some_length")]
+    #[serde(default, deserialize_with = "some_delay")]
     pub retry_after: Option<Duration>,
 }
 
@@ -92,7 +92,7 @@ fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
-fn text<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
     read(from, |text| {
         parsed(text).map_err(|_| {
             format!("`{text}` is no address; expected one with a port, such as `127.0.0.1:9464`")
@@ -100,7 +100,7 @@ fn text<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
     })
 }
 
-fn some_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BudgetSpec>, D::Error> {
+fn budget<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BudgetSpec>, D::Error> {
     read(from, parsed).map(Some)
 }
 
@@ -108,8 +108,8 @@ fn length<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     read(from, |text| duration(text).map_err(|error| error.to_string()))
 }
 
-fn some_length<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    length(from).map(Some)
+fn some_delay<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    read(from, |text| delay(text).map_err(|error| error.to_string())).map(Some)
 }
 
 fn mode<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Mode>, D::Error> {

@@ -19,20 +19,24 @@ rules:
     match: { destination: "search.*" }
     budget: token_pool=25
     retry_after: 1500ms
+  - name: at-once
+    match: { workload: impatient, destination: "10.0.0.1:80" }
+    retry_after: 0s
 "#;
 
 #[test]
 fn a_whole_file_is_read() {
     let settings = Settings::parse(EXAMPLE).unwrap();
     assert_eq!((settings.cgroup.as_str(), settings.limits.series), ("", 10_000));
-    let [orders, search] = settings.rules.as_slice() else { panic!("{settings:?}") };
+    let [orders, search, at_once] = settings.rules.as_slice() else { panic!("{settings:?}") };
     assert_eq!(orders.treatment.budget, BudgetSpec(Rules::share(1000, 60_000, 0)));
     assert_eq!((search.treatment.mode, search.treatment.retry_after_s), (Mode::Enforce, 2));
+    assert_eq!((at_once.treatment.mode, at_once.treatment.retry_after_s), (Mode::Observe, 0));
     assert!(orders.matches("shop/orders", "127.0.0.1:9003", None));
     assert!(!orders.matches("shop/orders", "127.0.0.1:9004", None));
     assert!(search.matches("any", "10.0.0.1:80", Some("Search.example:80")));
     assert!(!search.matches("any", "10.0.0.1:80", None));
-    assert_eq!(settings.treatments().count(), 3);
+    assert_eq!(settings.treatments().count(), 4);
 }
 
 #[test]

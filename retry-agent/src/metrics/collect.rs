@@ -232,7 +232,8 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_added_up_and_stays_where_it_is() {
-        let mut collector = Collector::new(20);
+        // Room for two rows of six samples.
+        let mut collector = Collector::new(13);
         let first = collector.text(snapshot((1..=5).map(|number| row(number, 1)))).unwrap();
         assert!(first.contains("workload=\"overflow\"} 3"), "{first}");
         assert!(first.contains("retry_agent_edges_overflowed_total 3"), "{first}");
