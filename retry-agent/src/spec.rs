@@ -180,7 +180,12 @@ impl fmt::Display for BudgetSpec {
         match rules.algorithm() {
             Algorithm::Unlimited | Algorithm::None => f.write_str(rules.algorithm().label()),
             Algorithm::Share => {
-                write!(f, "share={}%,window={}ms", decimal(u64::from(rules.share), 2), rules.window_ms)?;
+                write!(
+                    f,
+                    "share={}%,window={}",
+                    decimal(u64::from(rules.share), 2),
+                    length(rules.window_ms)
+                )?;
                 if rules.floor == 0 { Ok(()) } else { write!(f, ",floor={}", rules.floor) }
             }
             Algorithm::TokenPool => {
@@ -188,6 +193,14 @@ impl fmt::Display for BudgetSpec {
             }
         }
     }
+}
+
+/// A length of time in the largest unit of which it is a whole number.
+fn length(millis: u64) -> String {
+    let units = [(3_600_000, "h"), (60_000, "m"), (1000, "s")];
+    let unit = units.into_iter().find(|(unit, _)| millis != 0 && millis.is_multiple_of(*unit));
+    let (unit, name) = unit.unwrap_or((1, "ms"));
+    format!("{}{name}", millis / unit)
 }
 
 fn decimal(number: u64, places: u32) -> String {
@@ -215,6 +228,14 @@ mod tests {
         ];
         for (text, rules) in rows {
             assert_eq!(text.parse(), Ok(BudgetSpec(rules)), "{text}");
+        }
+    }
+
+    #[test]
+    fn budgets_are_written_as_people_do() {
+        for text in ["share=10%,window=1m", "share=0.5%,window=90s,floor=2", "share=1%,window=1500ms", "none"]
+        {
+            assert_eq!(text.parse::<BudgetSpec>().unwrap().to_string(), text);
         }
     }
 

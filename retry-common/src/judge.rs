@@ -13,7 +13,8 @@ pub enum Verdict {
     Pass = 0,
     /// It goes on; enforce mode would have denied it.
     WouldDeny = 1,
-    /// It is an excess retry, but a denial would not be clean here: it goes on and is counted.
+    /// It is an excess retry, but a denial would not be clean here, nor be one in a dry run: it goes on and is
+    /// counted.
     Spare = 2,
     /// It is answered in the kernel.
     Deny = 3,
@@ -33,16 +34,11 @@ pub const fn judge(mode: Mode, covered_by_budget: bool, clean: bool) -> Verdict 
     if covered_by_budget {
         return Verdict::Pass;
     }
-    match mode {
-        Mode::Observe => Verdict::Pass,
-        Mode::DryRun => Verdict::WouldDeny,
-        Mode::Enforce => {
-            if clean {
-                Verdict::Deny
-            } else {
-                Verdict::Spare
-            }
-        }
+    match (mode, clean) {
+        (Mode::Observe, _) => Verdict::Pass,
+        (_, false) => Verdict::Spare,
+        (Mode::DryRun, true) => Verdict::WouldDeny,
+        (Mode::Enforce, true) => Verdict::Deny,
     }
 }
 
@@ -66,7 +62,7 @@ mod tests {
             ("an excess retry is denied", Mode::Enforce, false, true, Verdict::Deny),
             ("where a denial would not be clean it passes", Mode::Enforce, false, false, Verdict::Spare),
             ("dry run only says so", Mode::DryRun, false, true, Verdict::WouldDeny),
-            ("dry run also where enforce would spare", Mode::DryRun, false, false, Verdict::WouldDeny),
+            ("nor does dry run say it would deny there", Mode::DryRun, false, false, Verdict::Spare),
             ("observe passes everything", Mode::Observe, false, true, Verdict::Pass),
         ];
         for (sentence, mode, covered, clean, verdict) in rows {

@@ -268,7 +268,7 @@ fn judge_head(walk: &Walk, connection: &mut Connection) {
     };
     connection.connect_charged = charged::NO;
     let mut verdict = bench.verdict(covered, connection.is_clean(turn));
-    if matches!(verdict, Verdict::Deny) && connection.covered == 0 {
+    if matches!(verdict, Verdict::Deny | Verdict::WouldDeny) && connection.covered == 0 {
         edge.count(EdgeCounter::Uncovered);
         emit(&connection.edge, EventKind::Uncovered, now_ms, connection.process);
         verdict = Verdict::Pass;
