@@ -21,8 +21,9 @@ use crate::{build, host, paths, verify};
 /// The oldest kernel with full function, the one of current Debian, and the newest packaged.
 pub const DEFAULT_KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
 
-/// The test file that exercises the whole path: observe, recognise, deny.
-pub const MAIN_TEST: &str = "deny_http1";
+/// The test file that exercises the whole path (observe, recognise, deny) over IPv4 and IPv6, loopback, veth, bridge
+/// and translation, with lost, late and doubled packets.
+pub const MAIN_TEST: &str = "netns";
 
 /// What the caller asked for.
 pub struct Options {
