@@ -44,7 +44,9 @@ impl Pair {
 /// A call that fails, its retry on the same connection, on a new one, and a healthy call.
 fn calls(to: SocketAddr) -> Script {
     let again = Script::to(to).exchange(FAILS).exchange(FAILS).then(Act::End);
-    again.connect(to).exchange(FAILS).then(Act::End).connect(to).exchange(HEALTHY)
+    let all = again.connect(to).exchange(FAILS).then(Act::End).connect(to).exchange(HEALTHY);
+    // Long enough for the acknowledgements that the client delays (40 ms), which nobody behind the device may see.
+    all.then(Act::TryAnswer { limit_ms: 150 })
 }
 
 /// Status and giver of every answer.

@@ -12,6 +12,7 @@ use crate::cgroup;
 use crate::kernel;
 
 pub(super) fn run() -> Result<ExitCode> {
+    kernel::check_privileges()?;
     if let Some(process) = other_agents().first() {
         bail!("an agent is running (process {process}); stop it first");
     }

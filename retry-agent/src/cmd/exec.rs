@@ -14,7 +14,7 @@ use super::signals;
 use crate::cgroup::{self, Fresh};
 use crate::cli::ExecArgs;
 use crate::config::{Settings, Treatment};
-use crate::kernel::send_signal;
+use crate::kernel::{check_privileges, send_signal};
 use crate::metrics::Server;
 use crate::report::Report;
 use crate::session::Session;
@@ -41,6 +41,7 @@ fn settings(args: &ExecArgs) -> Settings {
 }
 
 async fn run_command(args: &ExecArgs) -> Result<ExitCode> {
+    check_privileges()?;
     let server = match args.metrics {
         Some(address) => Some(Server::start(address).await?),
         None => None,

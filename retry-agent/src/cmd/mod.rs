@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Cli, Command, Page};
+use crate::kernel::chain;
 use crate::metrics;
 
 /// Exit status when the kernel side could not be set up, as `env` and `nohup` have it for their own failures.
@@ -37,7 +38,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Enter { cgroup, command } => return enter::run(&cgroup, &command),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("retry-agent: {error:#}");
+        eprintln!("retry-agent: {}", chain(error.as_ref()));
         ExitCode::from(OWN_FAILURE)
     })
 }

@@ -9,6 +9,7 @@ use tracing::{info, warn};
 use super::BAD_CONFIG;
 use crate::cgroup;
 use crate::config::Settings;
+use crate::kernel::check_privileges;
 use crate::metrics::Server;
 use crate::session::Session;
 use crate::spec::millis;
@@ -21,6 +22,7 @@ pub(super) fn run(config: Option<&Path>) -> Result<ExitCode> {
             return Ok(ExitCode::from(BAD_CONFIG));
         }
     };
+    check_privileges()?;
     super::start_log();
     super::block_on(serve(settings))
 }

@@ -3,9 +3,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, check_privileges};
 
 pub(super) fn run(json: bool) -> Result<ExitCode> {
+    check_privileges()?;
     let programs = Kernel::verify()?;
     if json {
         println!("{}", serde_json::to_string(&programs).context("cannot write JSON")?);

@@ -1,4 +1,5 @@
 //! What can go wrong with the kernel, in words for the person who has to mend it.
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,12 @@ pub enum KernelError {
         "cannot read the kernel's type information in /sys/kernel/btf/vmlinux ({0}); it needs a kernel built with CONFIG_DEBUG_INFO_BTF"
     )]
     Btf(String),
+    /// This process may not load programs.
+    #[error("this needs root; missing: {0}")]
+    Privileges(String),
+    /// The agent was built without a kernel side.
+    #[error("this agent was built without its kernel side; build it with `cargo xtask build`")]
+    NotBuilt,
     /// The object as a whole was refused.
     #[error("cannot load the kernel side: {}", shorten(&.0.to_string()))]
     Object(#[from] EbpfError),
@@ -85,8 +92,13 @@ fn explain(error: &ProgramError) -> String {
     if let ProgramError::LoadError { io_error, verifier_log } = error {
         return format!("{io_error}\n{}", shorten(&verifier_log.to_string()));
     }
+    shorten(&chain(error))
+}
+
+/// An error and its reasons in one line, without those that are part of its text already.
+pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
+    let mut source = error.source();
     while let Some(reason) = source {
         let reason_text = reason.to_string();
         if !text.contains(&reason_text) {
@@ -94,7 +106,7 @@ fn explain(error: &ProgramError) -> String {
         }
         source = reason.source();
     }
-    shorten(&text)
+    text
 }
 
 fn shorten(text: &str) -> String {
@@ -113,5 +125,13 @@ mod tests {
         assert_eq!(text.lines().count(), LOG_LINES);
         assert!(text.ends_with("999: r0 = 0"));
         assert_eq!(shorten("short"), "short");
+    }
+
+    #[test]
+    fn a_reason_is_told_once() {
+        let refused = || io::Error::other("refused");
+        let error = KernelError::cgroup(Path::new("/a"), refused());
+        assert_eq!(chain(&error), "cannot open the cgroup /a: refused");
+        assert_eq!(chain(&KernelError::Network(refused())), "cannot follow network devices: refused");
     }
 }

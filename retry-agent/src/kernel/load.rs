@@ -11,6 +11,9 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/re
 
 /// Makes the maps and reads the programs.
 pub(super) fn object(limits: &Limits) -> Result<Ebpf, KernelError> {
+    if OBJECT.is_empty() {
+        return Err(KernelError::NotBuilt);
+    }
     let shutdown_offset = btf::offset("sock", "sk_shutdown")?;
     let seed = super::system::random();
     let mut loader = EbpfLoader::new();

@@ -7,11 +7,13 @@ mod devices;
 mod error;
 mod load;
 mod maps;
+mod privileges;
 mod system;
 
 pub use devices::{Devices, remove_filters};
-pub use error::KernelError;
+pub use error::{KernelError, chain};
 pub use maps::{Events, Fill};
+pub use privileges::check as check_privileges;
 pub use system::send_signal;
 
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! `tc`: packets of denied requests are turned round at the device (tcx from 6.6, clsact before).
 //!
 //! `reflect_denied` sees what leaves by a device, `shield_denied` what comes in. Both give every packet that
-//! is not theirs to the next program ([`NEXT`]). Packets are swallowed with TC_ACT_STOLEN: TC_ACT_SHOT would
-//! tell TCP that the device dropped them, and it would not advance.
+//! is not theirs to the next program ([`NEXT`]). Only acknowledgements, resets and what could not be rewritten are
+//! swallowed ([`DROP`]): TCP waits for no word on the first two, and sends the last again.
 use crate::fail::count;
 use crate::maps::{ANSWERS, DENIED, LAST_DENIAL};
 use crate::packet::{self, Headers, Read};
@@ -19,7 +19,9 @@ use retry_common::tcp::reflect::{Action, Reply, from_client, from_server};
 /// TC_ACT_UNSPEC, TCX_NEXT: the next program decides.
 const NEXT: i32 = -1;
 const TC_ACT_OK: i32 = 0;
-const STOLEN: i32 = 4;
+/// TC_ACT_SHOT, TCX_DROP. Not TC_ACT_STOLEN: tcx knows no such code and lets the packet go on (`tcx_action_code` in
+/// `include/net/tcx.h`, 6.6). TCP takes it for congestion, which on a denied connection means nothing.
+const DROP: i32 = 2;
 /// The loopback device has this index in every network namespace.
 const LOOPBACK: u32 = 1;
 const ETHERNET_LEN: u32 = 14;
@@ -66,12 +68,12 @@ pub fn shield_denied(ctx: TcContext) -> i32 {
     // SAFETY: a map value, only read.
     match from_server(unsafe { &*flow }, &headers.segment) {
         Action::Pass => NEXT,
-        Action::Swallow => STOLEN,
+        Action::Swallow => DROP,
         Action::Reply(reply) => {
             count(Fail::Shielded);
             if rewrite(skb, &headers, &reply, Direction::Back, None).is_err() {
                 count(Fail::ReflectFailed);
-                return STOLEN;
+                return DROP;
             }
             // SAFETY: takes numbers.
             unsafe { bpf_redirect((*skb).ifindex, 0) as i32 }
@@ -143,7 +145,7 @@ fn turn_round(skb: *mut __sk_buff, headers: &Headers, flow: &mut Flow) -> i32 {
         Action::Pass => return NEXT,
         Action::Swallow => {
             count(Fail::Swallowed);
-            return STOLEN;
+            return DROP;
         }
         Action::Reply(reply) => reply,
     };
@@ -167,7 +169,7 @@ fn answer_client(skb: *mut __sk_buff, headers: &Headers, reply: &Reply, answer: 
     if rewrite(skb, headers, reply, Direction::Back, body).is_err() {
         // Half rewritten it must not go on; the client will send it again.
         count(Fail::ReflectFailed);
-        return STOLEN;
+        return DROP;
     }
     if reply.answer {
         count(Fail::Answered);
