@@ -82,6 +82,7 @@ impl Session {
                 biased;
                 _ = beats.tick() => {
                     self.kernel.beat()?;
+                    self.kernel.flush_log();
                     self.beat_ms.store(now_ms(), Ordering::Relaxed);
                     for problem in self.devices.problems() {
                         warn!("{problem}");

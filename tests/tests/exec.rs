@@ -155,3 +155,21 @@ fn metrics_are_served_while_the_command_runs() {
     running.signal(libc::SIGTERM);
     assert_eq!(process::shell_status(running.wait(process::LIMIT).status), 128 + libc::SIGTERM);
 }
+
+#[test]
+fn what_the_kernel_side_passes_unread_is_told_at_debug_level() {
+    let Some(agent) = require::agent() else { return };
+    let origin = Origin::start();
+    // IP options (two no-operations), which the kernel side does not read behind.
+    let client = format!(
+        "import socket, time\ns = socket.socket()\ns.setsockopt(socket.IPPROTO_IP, socket.IP_OPTIONS, b'\\1\\1\\1\\0')\n\
+         s.connect(('127.0.0.1', {}))\ns.sendall(b'GET / HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n')\ns.recv(1)\ntime.sleep(1)",
+        origin.address().port()
+    );
+    let exec = ["exec", "--", "python3", "-c", &client];
+    let quiet = process::run(&mut agent.command(&exec));
+    quiet.assert_success();
+    assert!(!quiet.stderr.contains("passed unread"), "{quiet:?}");
+    let told = process::run(agent.command(&exec).env("RUST_LOG", "debug"));
+    assert!(told.stderr.contains("judge_request: passed unread: packet_headers"), "{told:?}");
+}

@@ -21,6 +21,7 @@ use crate::session::Session;
 use crate::spec::BudgetSpec;
 
 pub(super) fn run(args: &ExecArgs) -> Result<ExitCode> {
+    super::start_log("warn");
     super::block_on(run_command(args))
 }
 

@@ -49,9 +49,14 @@ fn block_on(verb: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     runtime.context("cannot start the runtime")?.block_on(verb)
 }
 
-/// Log lines on stderr; `RUST_LOG` chooses them.
-fn start_log() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+/// Log lines on stderr; `RUST_LOG` chooses them, else those from this level on.
+fn start_log(level: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    // The loader tells every relocation at debug level.
+    let filter = ["aya=warn", "aya_obj=warn"]
+        .into_iter()
+        .filter_map(|directive| directive.parse().ok())
+        .fold(filter, EnvFilter::add_directive);
     let terminal = std::io::stderr().is_terminal();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(terminal);
     // Fails only if there is a log already.

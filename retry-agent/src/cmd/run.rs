@@ -23,7 +23,7 @@ pub(super) fn run(config: Option<&Path>) -> Result<ExitCode> {
         }
     };
     check_privileges()?;
-    super::start_log();
+    super::start_log("info");
     super::block_on(serve(settings))
 }
 

@@ -1,6 +1,7 @@
 //! From the embedded object to loaded programs.
 use aya::programs::{Program, ProgramError};
 use aya::{Ebpf, EbpfLoader};
+use aya_log::Level;
 use retry_common::abi::names;
 
 use super::{KernelError, Verified, btf};
@@ -16,8 +17,10 @@ pub(super) fn object(limits: &Limits) -> Result<Ebpf, KernelError> {
     }
     let shutdown_offset = btf::offset("sock", "sk_shutdown")?;
     let seed = super::system::random();
+    let log_level = if tracing::enabled!(tracing::Level::DEBUG) { Level::Debug as u8 } else { 0 };
     let mut loader = EbpfLoader::new();
     loader
+        .override_global(aya_log::LEVEL, &log_level, true)
         .override_global(names::SHUTDOWN_OFFSET, &shutdown_offset, true)
         .override_global(names::SEED, &seed, true)
         // One more for the overflow edge.

@@ -4,6 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf};
+use aya_log::EbpfLogger;
+use log::Log;
 use retry_common::abi::{Answer, Config, Edge, EdgeKey, Event, Fail, Policy, names};
 use retry_common::http1::{VOLATILE, name_hash};
 use tokio::io::unix::AsyncFd;
@@ -34,6 +36,7 @@ pub(super) struct Maps {
     edges_most: u32,
     fails: PerCpuArray<MapData, u64>,
     events: Mutex<Option<RingBuf<MapData>>>,
+    log: Mutex<EbpfLogger<&'static dyn Log>>,
 }
 
 impl Maps {
@@ -58,6 +61,7 @@ impl Maps {
             edges_most: limits.edges,
             fails: map(ebpf, names::FAILS)?,
             events: Mutex::new(Some(map(ebpf, names::EVENTS)?)),
+            log: Mutex::new(EbpfLogger::init(ebpf).map_err(|_| KernelError::Missing("log"))?),
         })
     }
 }
@@ -182,6 +186,11 @@ impl Kernel {
     pub fn fill(&self, edges: &[(EdgeKey, Edge)]) -> Fill {
         let used = u32::try_from(edges.len()).unwrap_or(u32::MAX);
         Fill { map: names::EDGES, used, most: self.maps.edges_most }
+    }
+
+    /// Writes what the kernel side has said since the last call to the log.
+    pub fn flush_log(&self) {
+        lock(&self.maps.log).flush();
     }
 
     /// The stream of events; may be taken once.

@@ -3,14 +3,14 @@
 //! Runs in the caller's process. Returns 1 to go on, 0 to refuse: with ECONNREFUSED, as an application would
 //! see it from a closed port. The socket gets its storage here; a socket whose first connect failed may come
 //! again and starts over.
-use crate::fail::count;
+use crate::fail::passed;
 use crate::socket::{now_ms, storage};
 use crate::stages::attempt::{Bench, charged, connect_fingerprint};
 use crate::stages::edge::{EdgeRef, config, policy};
 use aya_ebpf::helpers::generated::{bpf_get_current_cgroup_id, bpf_get_current_pid_tgid, bpf_set_retval};
 use aya_ebpf::macros::cgroup_sock_addr;
 use aya_ebpf::programs::SockAddrContext;
-use retry_common::abi::{Connection, EdgeCounter, EdgeKey, Fail};
+use retry_common::abi::{Connection, EdgeCounter, EdgeKey, Fail, names};
 use retry_common::judge::Verdict;
 use retry_common::recogniser::Evidence;
 
@@ -55,7 +55,7 @@ fn begin(ctx: &SockAddrContext, key: impl FnOnce(u64) -> EdgeKey) -> i32 {
         }
         Ok(_) => 1,
         Err(fail) => {
-            count(fail);
+            passed(ctx, names::CONNECT4, fail);
             1
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! Runs behind POSTROUTING, so addresses are those on the wire; in process context or in softirq, hence no
 //! per-CPU memory. Cost: two storage look-ups, a step per line of the head, one or two hash look-ups.
-use crate::fail::count;
+use crate::fail::{count, passed};
 use crate::maps::{DENIED, HEADERS, LAST_DENIAL};
 use crate::packet::{self, Headers, Read};
 use crate::socket::{now_ms, of_packet};
@@ -15,7 +15,9 @@ use aya_ebpf::helpers::generated::bpf_loop;
 use aya_ebpf::macros::cgroup_skb;
 use aya_ebpf::programs::SkBuffContext;
 use core::ffi::c_void;
-use retry_common::abi::{Config, Connection, EdgeCounter, EventKind, Fail, Flow, HOST_LEN, Phase, Turn};
+use retry_common::abi::{
+    Config, Connection, EdgeCounter, EventKind, Fail, Flow, HOST_LEN, Phase, Turn, names,
+};
 use retry_common::hash::low_bytes;
 use retry_common::http1::{Events, Input};
 use retry_common::judge::Verdict;
@@ -26,7 +28,7 @@ use retry_common::tcp::{Place, flag, place};
 #[cgroup_skb(egress)]
 pub fn judge_request(ctx: SkBuffContext) -> i32 {
     if let Err(fail) = try_judge(&ctx) {
-        count(fail);
+        passed(&ctx, names::EGRESS, fail);
     }
     1
 }

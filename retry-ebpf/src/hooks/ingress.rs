@@ -2,7 +2,7 @@
 //!
 //! Runs in softirq before TCP has put the packet in its place, so it may be a repetition or early: only bytes
 //! that continue what was read count. Cost on a connection that waits for nothing: one storage look-up.
-use crate::fail::count;
+use crate::fail::{count, passed};
 use crate::packet::{self, Headers, Read};
 use crate::socket::{now_ms, of_packet};
 use crate::stages::edge::config;
@@ -12,7 +12,7 @@ use aya_ebpf::helpers::generated::bpf_loop;
 use aya_ebpf::macros::cgroup_skb;
 use aya_ebpf::programs::SkBuffContext;
 use core::ffi::c_void;
-use retry_common::abi::{Config, Connection, Fail, Phase};
+use retry_common::abi::{Config, Connection, Fail, Phase, names};
 use retry_common::http1::Events;
 use retry_common::tcp::{Place, flag, place};
 
@@ -20,7 +20,7 @@ use retry_common::tcp::{Place, flag, place};
 #[cgroup_skb(ingress)]
 pub fn read_answer(ctx: SkBuffContext) -> i32 {
     if let Err(fail) = try_read(&ctx) {
-        count(fail);
+        passed(&ctx, names::INGRESS, fail);
     }
     1
 }
