@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use retry_common::abi::{Edge, EdgeKey, Event, EventKind, Fail};
+use retry_common::abi::{Config, Edge, EdgeKey, Event, EventKind, Fail, OVERFLOW_POLICY};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{debug, info, warn};
 
@@ -26,6 +26,8 @@ const IDLE_MS: u64 = 3_600_000;
 /// A kernel side at work. Dropping it detaches.
 pub struct Session {
     settings: Settings,
+    /// What the kernel was told of them.
+    config: Config,
     kernel: Arc<Kernel>,
     devices: Devices,
     state: Mutex<State>,
@@ -48,7 +50,8 @@ impl Session {
     /// # Errors
     /// When the kernel refuses.
     pub fn start(settings: Settings, cgroup: &Path, root_name: &str) -> Result<Arc<Self>, KernelError> {
-        let kernel = Kernel::load(&settings.limits, settings.config())?;
+        let config = settings.config();
+        let kernel = Kernel::load(&settings.limits, config)?;
         for (id, treatment) in settings.treatments() {
             kernel.set_policy(id, &treatment.policy(), &treatment.answer())?;
         }
@@ -56,7 +59,7 @@ impl Session {
         let state = State { workloads, assigned: HashMap::new(), retired: Rows::default() };
         let devices = kernel.follow_devices(cgroup)?;
         let beat_ms = AtomicU64::new(now_ms());
-        let session = Self { settings, kernel, devices, state: Mutex::new(state), beat_ms };
+        let session = Self { settings, config, kernel, devices, state: Mutex::new(state), beat_ms };
         session.look_at_workloads();
         session.kernel.attach(cgroup)?;
         Ok(Arc::new(session))
@@ -127,7 +130,7 @@ impl Session {
         let mut state = self.state();
         state.workloads.refresh();
         let mut fixed = Vec::new();
-        for (id, rule) in (1..).zip(&self.settings.rules) {
+        for (id, rule) in self.settings.numbered_rules() {
             let address = match &rule.destination {
                 None => None,
                 Some(Destination::Address(pattern)) => match pattern.literal().and_then(report::address) {
@@ -169,7 +172,7 @@ impl Session {
         let workload = state.workloads.name(edge.workload);
         let address = report::destination(edge);
         let by = |host: Option<&str>| {
-            let mut rules = (1..).zip(&self.settings.rules);
+            let mut rules = self.settings.numbered_rules();
             rules.find(|(_, rule)| rule.matches(&workload, &address, host)).map(|(id, _)| id)
         };
         by(None).or_else(|| by(host)).unwrap_or(0)
@@ -240,13 +243,9 @@ impl Session {
     }
 
     fn rows_of(&self, state: &State, key: &EdgeKey, edge: &Edge) -> Vec<Row> {
-        let policy = if key.workload == 0 { None } else { Some(assigned(state, key)) };
-        let treatment = policy.and_then(|id| match id.checked_sub(1) {
-            None => Some(&self.settings.default),
-            Some(at) => self.settings.rules.get(at as usize).map(|rule| &rule.treatment),
-        });
-        let treatment = treatment.copied().unwrap_or_default();
-        report::rows(key, edge, &self.settings.config(), &state.workloads, &treatment, now_ms())
+        let policy = if key.workload == 0 { OVERFLOW_POLICY } else { assigned(state, key) };
+        let treatment = self.settings.treatment(policy).copied().unwrap_or_default();
+        report::rows(key, edge, &self.config, &state.workloads, &treatment, now_ms())
     }
 
     /// What was counted until now.

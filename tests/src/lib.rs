@@ -5,6 +5,7 @@
 //! when its guard is dropped, also after a failed assertion.
 
 pub mod agent;
+pub mod answer;
 pub mod cgroup;
 pub mod client;
 pub mod netns;

@@ -227,10 +227,21 @@ impl Settings {
         Config::new(millis(self.window), &self.failure_statuses.0)
     }
 
+    /// The rules by their policy id.
+    pub fn numbered_rules(&self) -> impl Iterator<Item = (u32, &Rule)> {
+        // 0 is the default's.
+        (1..OVERFLOW_POLICY).zip(&self.rules)
+    }
+
     /// Every treatment by its policy id: the default, then those of the rules.
     pub fn treatments(&self) -> impl Iterator<Item = (u32, &Treatment)> {
-        (0..OVERFLOW_POLICY)
-            .zip(std::iter::once(&self.default).chain(self.rules.iter().map(|rule| &rule.treatment)))
+        let of_rules = self.numbered_rules().map(|(id, rule)| (id, &rule.treatment));
+        std::iter::once((0, &self.default)).chain(of_rules)
+    }
+
+    /// The treatment with this policy id.
+    pub fn treatment(&self, id: u32) -> Option<&Treatment> {
+        self.treatments().nth(id as usize).map(|(_, treatment)| treatment)
     }
 }
 

@@ -1,7 +1,9 @@
 //! The one list of what is exported. Registration, the samples and docs/metrics.md are made from it.
 use std::fmt::Write as _;
 
-use retry_common::abi::{EdgeCounter, Fail};
+use retry_common::abi::Fail;
+
+use crate::report::RESULTS;
 
 /// A metric family.
 pub struct Family {
@@ -80,15 +82,6 @@ families! {
 pub fn is_action(fail: Fail) -> bool {
     matches!(fail, Fail::Answered | Fail::Swallowed | Fail::Shielded)
 }
-
-/// Results of a connection.
-pub const RESULTS: [EdgeCounter; 5] = [
-    EdgeCounter::Established,
-    EdgeCounter::Refused,
-    EdgeCounter::ResetEarly,
-    EdgeCounter::TimedOut,
-    EdgeCounter::ConnectDenied,
-];
 
 type Values = Vec<(String, String)>;
 

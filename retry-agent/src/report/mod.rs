@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::config::Settings;
 use crate::spec::millis;
 
-pub use row::{Row, Rows, address, destination, host, rows};
+pub use row::{RESULTS, Row, Rows, address, destination, host, rows};
 
 /// Version of the JSON layout (docs/configuration.md).
 const SCHEMA: u32 = 1;

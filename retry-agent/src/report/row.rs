@@ -8,6 +8,15 @@ use serde::Serialize;
 use crate::config::Treatment;
 use crate::workload::Workloads;
 
+/// Results of a connection.
+pub const RESULTS: [EdgeCounter; 5] = [
+    EdgeCounter::Established,
+    EdgeCounter::Refused,
+    EdgeCounter::ResetEarly,
+    EdgeCounter::TimedOut,
+    EdgeCounter::ConnectDenied,
+];
+
 /// Counts of one edge in one protocol.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
@@ -128,15 +137,7 @@ pub fn rows(
         rows.push(tcp(edge, base));
     }
     if let Some(row) = rows.first_mut() {
-        row.connections = [
-            EdgeCounter::Established,
-            EdgeCounter::Refused,
-            EdgeCounter::ResetEarly,
-            EdgeCounter::TimedOut,
-            EdgeCounter::ConnectDenied,
-        ]
-        .map(|counter| (counter.label(), count(counter)))
-        .into();
+        row.connections = RESULTS.map(|counter| (counter.label(), count(counter))).into();
     }
     rows
 }

@@ -23,7 +23,7 @@ const ECONNREFUSED: i32 = 111;
 pub fn begin_connect4(ctx: SockAddrContext) -> i32 {
     // SAFETY: context fields.
     let (address, port) = unsafe { ((*ctx.sock_addr).user_ip4, (*ctx.sock_addr).user_port) };
-    begin(&ctx, |workload| EdgeKey::v4(workload, address, u16::from_be(port as u16)))
+    begin(&ctx, names::CONNECT4, |workload| EdgeKey::v4(workload, address, u16::from_be(port as u16)))
 }
 
 /// An IPv6 `connect()` begins; also to an IPv4-mapped address.
@@ -35,11 +35,11 @@ pub fn begin_connect6(ctx: SockAddrContext) -> i32 {
         let word = |at: usize| core::ptr::read_volatile(from.cast::<u32>().add(at));
         ([word(0), word(1), word(2), word(3)], (*ctx.sock_addr).user_port)
     };
-    begin(&ctx, |workload| EdgeKey::v6(workload, address, u16::from_be(port as u16)))
+    begin(&ctx, names::CONNECT6, |workload| EdgeKey::v6(workload, address, u16::from_be(port as u16)))
 }
 
 #[inline(always)]
-fn begin(ctx: &SockAddrContext, key: impl FnOnce(u64) -> EdgeKey) -> i32 {
+fn begin(ctx: &SockAddrContext, hook: &str, key: impl FnOnce(u64) -> EdgeKey) -> i32 {
     // SAFETY: context fields.
     let (kind, protocol) = unsafe { ((*ctx.sock_addr).type_, (*ctx.sock_addr).protocol) };
     if kind != SOCK_STREAM || protocol != IPPROTO_TCP {
@@ -55,7 +55,7 @@ fn begin(ctx: &SockAddrContext, key: impl FnOnce(u64) -> EdgeKey) -> i32 {
         }
         Ok(_) => 1,
         Err(fail) => {
-            passed(ctx, names::CONNECT4, fail);
+            passed(ctx, hook, fail);
             1
         }
     }

@@ -4,10 +4,11 @@
 //! `fuzzer ADDRESS SEED CONNECTIONS`: the server answers 200 below `/ok` and 503 below `/f`. Prints one JSON line:
 //! answers by giver, and everything that was not as it should be.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use retry_tests::answer::{self, Answer};
 use serde_json::json;
 
 fn main() {
@@ -46,11 +47,6 @@ struct Request {
     fails: bool,
 }
 
-struct Answer {
-    status: u16,
-    denied: bool,
-}
-
 impl Fuzzer {
     /// Up to eight batches on one connection, or until a denial ends it.
     fn connection(&mut self, address: SocketAddr) -> io::Result<()> {
@@ -64,7 +60,7 @@ impl Fuzzer {
                 .collect();
             self.send(reader.get_mut(), &batch)?;
             for request in &batch {
-                let answer = read_answer(&mut reader, request.is_head)?;
+                let answer = answer::read(&mut reader, request.is_head)?;
                 if self.judge(request, &answer) {
                     return self.expect_end(&mut reader);
                 }
@@ -160,22 +156,6 @@ fn chunks(random: &mut Random, mut left: usize) -> Vec<u8> {
     }
     body.extend(b"0\r\n\r\n");
     body
-}
-
-fn read_answer(from: &mut BufReader<TcpStream>, is_head: bool) -> io::Result<Answer> {
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if from.read_line(&mut head)? == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("end after {head:?}")));
-        }
-    }
-    let head = head.to_ascii_lowercase();
-    let length =
-        head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
-    from.read_exact(&mut vec![0; if is_head { 0 } else { length }])?;
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let status = status.ok_or_else(|| io::Error::other(format!("not an answer: {head:?}")))?;
-    Ok(Answer { status, denied: head.contains("\r\nx-retry-denied:") })
 }
 
 /// xorshift64 (Marsaglia 2003): the same numbers for the same seed.

@@ -3,12 +3,13 @@
 //! `hammer ADDRESS THREADS CALLS ATTEMPTS PREFIX`: with a PREFIX ending in `=` every call has a target of its own,
 //! otherwise all calls are the same request. Prints one JSON line with what was sent and read.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
+use retry_tests::answer::{self, Answer};
 use serde_json::json;
 
 /// What one thread counted.
@@ -71,13 +72,6 @@ struct Hammer {
     counts: Counts,
 }
 
-/// What a thread needs to know of an answer.
-struct Answer {
-    status: u16,
-    denied: bool,
-    closes: bool,
-}
-
 impl Hammer {
     fn call(&mut self, target: &str, attempts: u64) {
         for _ in 0..attempts {
@@ -112,26 +106,6 @@ impl Hammer {
         let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let request = format!("GET {target} HTTP/1.1\r\nHost: hammered\r\n\r\n");
         connection.get_mut().write_all(request.as_bytes())?;
-        read_answer(connection)
+        answer::read(connection, false)
     }
-}
-
-fn read_answer(from: &mut BufReader<TcpStream>) -> io::Result<Answer> {
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if from.read_line(&mut head)? == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("after {head:?}")));
-        }
-    }
-    let lower = head.to_ascii_lowercase();
-    let length =
-        lower.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
-    from.read_exact(&mut vec![0; length])?;
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let status = status.ok_or_else(|| io::Error::other(format!("not an answer: {head:?}")))?;
-    Ok(Answer {
-        status,
-        denied: lower.contains("\r\nx-retry-denied:"),
-        closes: lower.contains("\r\nconnection: close"),
-    })
 }
